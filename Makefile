@@ -58,7 +58,8 @@ format: ## rewrite all C sources in the project's format
 	@scripts/lint --fix
 
 bench: ## measure; table and build/bench.json (BENCH=name picks one)
-	$(packages) bench
+	$(packages) build
+	$(packages) --try bench
 	$(configure) $(BUILD) -Dbench=true
 	$(ninja) $(BUILD)
 	@scripts/bench.py --build $(BUILD) $(BENCH)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs the Debian packages of the named sets (scripts/packages.txt) that are not there yet.
-# Silent and without network when nothing is missing; `--print` only lists what is missing.
+# Silent and without network when nothing is missing. `--print` only lists what is missing; with `--try`
+# a package that cannot be had is said, and no failure.
 set -eu
 
 table=$(dirname "$0")/packages.txt
@@ -32,10 +33,11 @@ is_known() {
 }
 
 print_only=
-if [ "${1-}" = --print ]; then
-    print_only=1
-    shift
-fi
+failure=1
+case ${1-} in
+--print) print_only=1; shift ;;
+--try) failure=0; shift ;;
+esac
 [ $# -gt 0 ] || set -- build
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
@@ -62,7 +64,7 @@ as_root=
 if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null 2>&1; then
         echo "bootstrap: run as root, or install sudo, to get the packages:$missing" >&2
-        exit 1
+        exit $failure
     fi
     as_root="sudo"
 fi
@@ -89,5 +91,5 @@ done
 if ! install_missing && ! { run_apt update && install_missing; }; then
     reason=$(grep -m1 '^E: ' "$log" || tail -n 1 "$log")
     echo "bootstrap: cannot install$missing: $reason" >&2
-    exit 1
+    exit $failure
 fi

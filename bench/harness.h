@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every benchmark shares: paired rounds, medians, and one JSON line a figure on stdout.
+   A round runs every variant in short batches, in random order; a variant's figure in a round is the
+   10th percentile of its batches. A row gives the median over rounds, the spread (90th minus 10th
+   percentile) and the median of the paired ratios to a baseline. Knows nothing of what is measured. */
+#ifndef NT_BENCH_HARNESS_H
+#define NT_BENCH_HARNESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BENCH_ROUNDS_MAX = 1000, BENCH_VARIANTS_MAX = 16 };
+
+enum bench_clock {
+    BENCH_CLOCK_TSC,         /* ticks of the processor, as nanoseconds: for batches of 1 to 100 us */
+    BENCH_CLOCK_THREAD_CPU,  /* CPU time of the calling thread: for batches beyond 50 us */
+    BENCH_CLOCK_PROCESS_CPU, /* CPU time of all threads of the process */
+    BENCH_CLOCK_WALL
+};
+
+/* Something that runs `operations` times. */
+struct bench_variant {
+    const char *name;
+    void (*run)(void *state, uint64_t operations);
+    void *state;
+};
+
+/* Zero means the default. The environment overrides rounds (BENCH_ROUNDS) and the seed (BENCH_SEED). */
+struct bench_plan {
+    enum bench_clock clock;
+    unsigned rounds;     /* default 60 */
+    unsigned batches;    /* of each variant in a round; default 16 */
+    uint64_t operations; /* in a batch; default 1024 */
+    uint64_t seed;       /* of the order; default 1 */
+};
+
+/* One figure a round. Rounds of the same number are pairs. */
+struct bench_samples {
+    unsigned count;
+    double values[BENCH_ROUNDS_MAX];
+};
+
+/* A row of the result. A limit of 0 is none. */
+struct bench_row {
+    const char *name;
+    const char *unit;
+    const char *against; /* name of the baseline, or NULL */
+    double max_ratio, min_ratio;
+    double max_median, min_median;
+};
+
+/* A group of rows that are measured together. Returns 0, or -1 with a line on stderr that says why its
+   rows are absent. */
+struct bench_case {
+    const char *rows; /* names, separated by spaces */
+    int (*run)(void);
+};
+
+/* main() of a benchmark: `--list` prints the rows' names, names pick cases, none means all. Returns the
+   exit code: 0, 1 if a case could not run, 2 for a name that no case has. */
+int bench_main(int argc, char **argv, const struct bench_case *cases, size_t count);
+
+/* Measures all variants in paired rounds: nanoseconds an operation, ret_samples[i] for variants[i].
+   One untimed round goes before. */
+void bench_compare(const struct bench_plan *plan, const struct bench_variant *variants, size_t count,
+                   struct bench_samples *ret_samples);
+
+/* Prints the row. baseline may be NULL; otherwise it has as many rounds as samples. */
+void bench_report(const struct bench_row *row, const struct bench_samples *samples,
+                  const struct bench_samples *baseline);
+
+/* For figures that are measured by other means; beyond BENCH_ROUNDS_MAX they are dropped. */
+void bench_samples_add(struct bench_samples *samples, double value);
+/* The value below which `part` (0 to 1) of the samples lie, interpolated; 0 if there is none. */
+double bench_samples_percentile(const struct bench_samples *samples, double part);
+
+/* The plan's number of rounds after defaults and the environment. */
+unsigned bench_rounds(const struct bench_plan *plan);
+
+double bench_ns_per_tick(void);
+uint64_t bench_clock_ns(enum bench_clock clock);
+/* Keeps the calling thread on that processor. 0, or a negative errno value. */
+int bench_pin(unsigned processor);
+/* Memory that is there before it is measured; shared with children. NULL if there is none. */
+void *bench_memory(size_t bytes);
+
+static inline uint64_t bench_ticks(void)
+{
+#if defined(__x86_64__)
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+#else
+    return bench_clock_ns(BENCH_CLOCK_WALL);
+#endif
+}
+
+#endif
