@@ -4,6 +4,8 @@
 
 BUILD ?= build
 prefix ?= /usr/local
+# Where Debian looks; Meson finds out by itself only where dpkg-dev is installed.
+libdir ?= $(patsubst %/,%,lib/$(shell $(CC) -print-multiarch 2>/dev/null))
 # Share of the full-size figures that randomised tests run: a fraction or a decimal. `make soak` runs all.
 TEST_SCALE ?= 1/10
 SOAK_SCALE ?= 1
@@ -74,7 +76,7 @@ sanitize: ## gcc and clang ASan+UBSan and gcc TSan builds, tests at 1/50
 
 install: ## install under prefix (/usr/local), DESTDIR honoured
 	$(packages) build
-	$(configure) $(BUILD) -Dprefix=$(prefix)
+	$(configure) $(BUILD) -Dprefix=$(prefix) -Dlibdir=$(libdir)
 	$(ninja) $(BUILD)
 	@meson install -C $(BUILD) --no-rebuild
 

@@ -29,8 +29,7 @@ static int measure(void)
     };
     bench_compare(&plan, variants, 2, samples);
     bench_report(&(struct bench_row){ .name = "floor64", .unit = "ns" }, &samples[0], NULL);
-    bench_report(&(struct bench_row){ .name = "clock", .unit = "ns", .against = "floor64" }, &samples[1],
-                 &samples[0]);
+    bench_report(&(struct bench_row){ .name = "clock", .unit = "ns", .against = "floor64" }, &samples[1], &samples[0]);
     return 0;
 }
 

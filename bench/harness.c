@@ -180,8 +180,7 @@ static bool check_limit(char *text, size_t size, const char *what, double value,
         return true;
     }
     size_t used = strlen(text);
-    (void)snprintf(text + used, size - used, "%s%s %s %.6g", used > 0 ? ", " : "", what,
-                   at_most ? "<=" : ">=", limit);
+    (void)snprintf(text + used, size - used, "%s%s %s %.6g", used > 0 ? ", " : "", what, at_most ? "<=" : ">=", limit);
     return at_most ? value <= limit : value >= limit;
 }
 
@@ -193,8 +192,7 @@ void bench_report(const struct bench_row *row, const struct bench_samples *sampl
     double spread = bench_samples_percentile(samples, 0.9) - bench_samples_percentile(samples, 0.1);
     bool pass = check_limit(limit, sizeof limit, "median", median, row->max_median, true);
     pass &= check_limit(limit, sizeof limit, "median", median, row->min_median, false);
-    printf("{\"name\":\"%s\",\"median\":%.6g,\"spread\":%.6g,\"unit\":\"%s\"", row->name, median, spread,
-           row->unit);
+    printf("{\"name\":\"%s\",\"median\":%.6g,\"spread\":%.6g,\"unit\":\"%s\"", row->name, median, spread, row->unit);
     if (baseline != NULL && row->against != NULL) {
         static struct bench_samples ratios;
         ratios.count = 0;
