@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Holds src/floors.txt: a module includes only itself and what its line names.
 
-A file belongs to the module that its folder under src/ names; a public header to the module whose
-"=" line lists it. Tests beside the code (x_test.c) may include any floor, and their own module's.
+A file belongs to the module that its folder under src/ names, or the nearest folder above it that has a
+line; a public header to the module whose "=" line lists it. Tests beside the code (x_test.c) may include any floor, and their own module's.
 """
 import re
 
@@ -37,29 +37,35 @@ def read_floors(findings):
     return allowed, owner
 
 
-def module_of_path(path, owner):
+def module_of_folder(folder, allowed):
+    """The nearest folder of src/ that has a line; the outermost one when none has."""
+    while folder not in allowed and "/" in folder:
+        folder = folder.rsplit("/", 1)[0]
+    return folder
+
+
+def module_of_path(path, allowed, owner):
     """The module that a source file or header stands in, or None."""
-    parts = path.split("/")
-    if parts[0] == "src" and len(parts) > 2:
-        return parts[1]
-    if parts[:2] == ["include", "nt"]:
-        return owner.get("/".join(parts[2:]))
+    if path.startswith("src/") and path.count("/") > 1:
+        return module_of_folder(path[len("src/"):].rsplit("/", 1)[0], allowed)
+    if path.startswith("include/nt/"):
+        return owner.get(path[len("include/nt/"):])
     return None
 
 
-def module_of_include(path, quoted, public, owner):
-    """The module that an include names, or None when it names no file of ours."""
+def module_of_include(path, quoted, public, allowed, owner):
+    """The module that an include names; "" for a public header that no module lists."""
     if public is not None:
         return owner.get(public, "")
     if quoted.startswith("nt/"):
         return owner.get(quoted[3:], "")
     if "/" in quoted:
-        return quoted.split("/")[0]
-    return module_of_path(path, owner)
+        return module_of_folder(quoted.rsplit("/", 1)[0], allowed)
+    return module_of_path(path, allowed, owner)
 
 
 def check_file(path, allowed, owner, findings):
-    module = module_of_path(path, owner)
+    module = module_of_path(path, allowed, owner)
     if module is None:
         if path.startswith("include/"):
             findings.add(path, 1, f"header belongs to no module in {FLOORS}")
@@ -72,7 +78,7 @@ def check_file(path, allowed, owner, findings):
         match = INCLUDE.match(line)
         if not match:
             continue
-        target = module_of_include(path, match.group(1), match.group(2), owner)
+        target = module_of_include(path, match.group(1), match.group(2), allowed, owner)
         if target == "":
             findings.add(path, number, f"{line.strip()}: belongs to no module in {FLOORS}")
         elif target not in allowed:

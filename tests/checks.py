@@ -9,7 +9,7 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 SPDX = "/* SPDX-License-Identifier: BSD-3-Clause */\n"
-FLOORS = "low:\n    = low.h\nmiddle: low\nhigh: middle\n"
+FLOORS = "low:\n    = low.h\nmiddle: low\nmiddle/part: low middle\nhigh: middle\n"
 results = []
 
 
@@ -48,6 +48,9 @@ def check_floors():
           "src/low/a.c:2: low may not include high")
     finds("a floor below that is not named", "floors", {"src/high/a.c": SPDX + "#include <nt/low.h>\n"},
           "src/high/a.c:2: high may not include low")
+    finds("a part of a module that has a line", "floors", {"src/high/a.c": SPDX + '#include "middle/part/p.h"\n'},
+          "src/high/a.c:2: high may not include middle/part")
+    finds("a part of a module that has none", "floors", {"src/high/a.c": SPDX + '#include "middle/more/p.h"\n'})
     finds("a test may", "floors", {"src/low/a_test.c": SPDX + '#include "high/m.h"\n'})
     finds("a line that names a later one", "floors", {"src/floors.txt": "a: b\nb:\n"},
           "src/floors.txt:1: a names b")
