@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part of counting that is compiled into the program. Included by <nt/log.h> only. Names that end in an
+   underscore are not for use; they may change with any version of the library (its symbol version says so).
+
+   What makes it safe: positions in a ring are taken by one instruction, so that a signal handler that logs
+   in between only takes later ones; the commit word is stored last; every pointer comes from a page that is
+   wiped in a forked child, so that the child goes to the slow path instead of the parent's log. */
+#ifndef NT_LOG_INLINE_H
+#define NT_LOG_INLINE_H
+
+#define NT_LIKELY_(x) __builtin_expect(!!(x), 1)
+#define NT_UNLIKELY_(x) __builtin_expect(!!(x), 0)
+#define NT_LOGS_ 8u
+#define NT_SLOT_MASK_ ((UINT32_C(1) << NT_LAYOUT_SLOT_BITS) - 1)
+
+#if defined(__SANITIZE_THREAD__)
+#define NT_TSAN_ 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define NT_TSAN_ 1
+#endif
+#endif
+
+/* One ring of one thread, in a wiped page. */
+struct nt_ring_ {
+    uint64_t cur;  /* the next position: taken by an unlocked xadd, atomic against signals */
+    uint64_t end;  /* positions below this one are announced to readers */
+    uint64_t mask; /* size - 1 */
+    unsigned char *base;
+    uint64_t open; /* position | 1 of the outermost event that is being written, 0 none */
+    uint64_t chunk;
+    struct nt_layout_ring *shared;
+    uint64_t skip; /* events to drop before memory is asked for again */
+};
+
+struct nt_thread_log_ {
+    unsigned char *objects; /* 0: go the slow way */
+    const uint64_t *control;
+    struct nt_ring_ *ring; /* 0: none could be had */
+    uint64_t skip;         /* events to drop before one is asked for again */
+};
+
+struct nt_thread_ {
+    struct nt_thread_log_ log[NT_LOGS_];
+};
+
+extern NT_API __thread struct nt_thread_ *nt_thread_ __attribute__((tls_model("initial-exec")));
+extern NT_API int nt_clock_tsc_;
+
+NT_API nt_time nt_now_slow_(void);
+NT_API void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, const nt_time *at, uint64_t argument);
+/* Announces the chunks up to position + bytes. False: the event is dropped and counted, nothing to write. */
+NT_API bool nt_ring_announce_(struct nt_ring_ *ring, uint64_t position, uint64_t bytes, uint32_t index);
+
+static inline nt_time nt_now(void)
+{
+#if defined(__x86_64__)
+    if (NT_LIKELY_(nt_clock_tsc_))
+        return __builtin_ia32_rdtsc();
+#endif
+    return nt_now_slow_();
+}
+
+/* Adds `bytes` to *cursor and returns what it was; atomic against signal handlers of this thread. */
+static inline uint64_t nt_take_(uint64_t *cursor, uint64_t bytes)
+{
+#if defined(__x86_64__) && !defined(NT_TSAN_)
+    __asm__ volatile("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor) : : "memory", "cc");
+    return bytes;
+#else
+    return __atomic_fetch_add(cursor, bytes, __ATOMIC_RELAXED);
+#endif
+}
+
+typedef unsigned long long nt_pair_ __attribute__((vector_size(16), may_alias));
+
+/* Adds one event to a sum that only this thread changes: one aligned 16-byte store. */
+static inline nt_pair_ nt_pair_add_(struct nt_layout_pair *sum, uint64_t value)
+{
+#if defined(NT_TSAN_)
+    unsigned __int128 *whole = (unsigned __int128 *)(void *)sum;
+    unsigned __int128 now = __atomic_load_n(whole, __ATOMIC_RELAXED);
+    uint64_t count = (uint64_t)now + 1, total = (uint64_t)(now >> 64) + value;
+    nt_pair_ next = { count, total };
+    __atomic_store_n(whole, (unsigned __int128)total << 64 | count, __ATOMIC_RELAXED);
+#else
+    volatile nt_pair_ *pair = (volatile nt_pair_ *)(void *)sum;
+    const nt_pair_ one = { 1, value };
+    nt_pair_ next = *pair + one;
+    *pair = next;
+#endif
+    return next;
+}
+
+static inline void nt_pair_copy_(struct nt_layout_pair *to, nt_pair_ from)
+{
+#if defined(NT_TSAN_)
+    __atomic_store_n((unsigned __int128 *)(void *)to, (unsigned __int128)from[1] << 64 | from[0], __ATOMIC_RELAXED);
+#else
+    *(volatile nt_pair_ *)(void *)to = from;
+#endif
+}
+
+struct nt_event_ { /* what a record says, in registers */
+    nt_time time;
+    uint64_t session, value, argument, object;
+    nt_pair_ sum;
+};
+
+static inline void nt_record_put_(unsigned char *at, uint64_t position, uint64_t kind_flags,
+                                  const struct nt_event_ *event)
+{
+    struct nt_layout_record *record = (struct nt_layout_record *)(void *)at;
+    __atomic_store_n(&record->time, event->time, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->session, event->session, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->value, event->value, __ATOMIC_RELAXED);
+    nt_pair_copy_(&record->sum, event->sum);
+    __atomic_store_n(&record->argument, event->argument, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->object, (uint32_t)event->object & NT_SLOT_MASK_, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->generation, (uint32_t)(event->object >> 32), __ATOMIC_RELAXED);
+    /* release: partners are the readers, who load the commit word with acquire */
+    __atomic_store_n(&record->commit, kind_flags | (position / NT_LAYOUT_SLOT + 1) << 16, __ATOMIC_RELEASE);
+}
+
+/* Writes one record. `open` keeps handlers from lapping it. */
+static inline void nt_ring_put_(struct nt_ring_ *ring, uint64_t kind_flags, const struct nt_event_ *event)
+{
+    uint64_t outer = __atomic_load_n(&ring->open, __ATOMIC_RELAXED);
+    /* both before the position: a child forked by a handler in between finds a wiped ring, and its `end` */
+    unsigned char *base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
+    uint64_t mask = __atomic_load_n(&ring->mask, __ATOMIC_RELAXED);
+    if (NT_LIKELY_(!outer))
+        __atomic_store_n(&ring->open, __atomic_load_n(&ring->cur, __ATOMIC_RELAXED) | 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint64_t position = nt_take_(&ring->cur, NT_LAYOUT_SLOT);
+    if (NT_LIKELY_(position + NT_LAYOUT_SLOT <= __atomic_load_n(&ring->end, __ATOMIC_RELAXED)) ||
+        nt_ring_announce_(ring, position, NT_LAYOUT_SLOT, (uint32_t)event->object >> NT_LAYOUT_SLOT_BITS))
+        nt_record_put_(base + (position & mask), position, kind_flags, event);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&ring->open, outer, __ATOMIC_RELAXED);
+}
+
+static inline struct nt_layout_tally *nt_tally_inline_(struct nt_layout_object *entry, nt_kind kind)
+{
+    if (NT_LIKELY_(__atomic_load_n(&entry->tally_kind[0], __ATOMIC_RELAXED) == kind))
+        return &entry->tally[0];
+    if (__atomic_load_n(&entry->tally_kind[1], __ATOMIC_RELAXED) == kind)
+        return &entry->tally[1];
+    if (__atomic_load_n(&entry->tally_kind[2], __ATOMIC_RELAXED) == kind)
+        return &entry->tally[2];
+    return 0;
+}
+
+static inline void nt_tally_max_(struct nt_layout_tally *tally, uint64_t value)
+{
+    if (value > __atomic_load_n(&tally->max, __ATOMIC_RELAXED))
+        __atomic_store_n(&tally->max, value, __ATOMIC_RELAXED);
+}
+
+/* `timed`: *at was given, else the clock is read if the event is logged. */
+__attribute__((always_inline)) static inline void nt_count_(nt_object object, nt_kind kind, uint64_t value,
+                                                            bool timed, nt_time at, uint64_t argument)
+{
+    uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_;
+    uint32_t generation = (uint32_t)(object.handle >> 32);
+    struct nt_thread_log_ *log = &nt_thread_->log[(uint32_t)object.handle >> NT_LAYOUT_SLOT_BITS & (NT_LOGS_ - 1)];
+    unsigned char *objects = __atomic_load_n(&log->objects, __ATOMIC_RELAXED);
+    struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
+    if (NT_UNLIKELY_(!objects) || NT_UNLIKELY_(__atomic_load_n(&entry->live, __ATOMIC_RELAXED) != generation) ||
+        NT_UNLIKELY_(generation & NT_LAYOUT_LOCKED)) {
+        nt_count_slow_(object, kind, value, timed ? &at : 0, argument);
+        return;
+    }
+    struct nt_layout_tally *tally = nt_tally_inline_(entry, kind);
+    struct nt_ring_ *ring = __atomic_load_n(&log->ring, __ATOMIC_RELAXED);
+    if (NT_UNLIKELY_(!tally) || NT_UNLIKELY_(!ring)) {
+        nt_count_slow_(object, kind, value, timed ? &at : 0, argument);
+        return;
+    }
+    if (__atomic_load_n(&log->control[slot], __ATOMIC_RELAXED) & NT_MASK(kind)) {
+        if (!timed) /* before the sum is loaded, so that the two overlap */
+            at = nt_now();
+        struct nt_event_ event = { at, __atomic_load_n(&entry->session, __ATOMIC_RELAXED), value, argument,
+                                   object.handle, nt_pair_add_(&tally->sum, value) };
+        nt_ring_put_(ring, kind, &event);
+        __atomic_store_n(&tally->last, at, __ATOMIC_RELAXED);
+    } else {
+        nt_pair_add_(&tally->sum, value);
+        if (timed)
+            __atomic_store_n(&tally->last, at, __ATOMIC_RELAXED);
+    }
+    nt_tally_max_(tally, value);
+}
+
+static inline void nt_object_count(nt_object object, nt_kind kind, uint64_t value)
+{
+    nt_count_(object, kind, value, false, 0, 0);
+}
+
+static inline void nt_object_count_at(nt_object object, nt_kind kind, uint64_t value, nt_time at)
+{
+    nt_count_(object, kind, value, true, at, 0);
+}
+
+static inline void nt_object_count_with(nt_object object, nt_kind kind, uint64_t value, uint64_t argument)
+{
+    nt_count_(object, kind, value, false, 0, argument);
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One event as the processor's half knows it, whatever it was read from. Knows no ring, file or clock. */
+#ifndef NT_EVENT_EVENT_H
+#define NT_EVENT_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct nt_event {
+    uint64_t time;    /* ns since 1970, by the calibration of its clock domain */
+    uint64_t ticks;   /* as the program took it */
+    uint64_t session;
+    uint64_t value;
+    uint64_t count;   /* of its kind on its object, this one included */
+    uint64_t total;   /* sum of the values so far, modulo 2^64 */
+    uint64_t argument;
+    uint64_t position; /* in its ring, bytes; with program and ring its identity */
+    uint32_t program;  /* number of the program within the source */
+    uint32_t ring;
+    uint32_t object; /* slot */
+    uint32_t generation;
+    uint32_t merged; /* events that this one stands for, itself included */
+    uint16_t kind;
+    uint16_t flags;      /* NT_RECORD_… */
+    const uint8_t *data; /* fields of a user-defined kind; stands until the next read of the source */
+    size_t data_size;
+};
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals and locks of the slow paths. A lock is only held with all signals blocked, so that neither a
+   handler nor a cancellation can leave it behind, and is only waited for within bounds. */
+#include <errno.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "log/log.h"
+
+#define LOCK_SPINS 64
+#define LOCK_YIELDS 20000
+
+static struct log_process *process_page;
+
+void log_guard_enter(struct log_guard *guard)
+{
+    /* the system call itself: the library's would leave the signals of cancellation and setuid out */
+    uint64_t all = ~UINT64_C(0);
+    guard->signals = 0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &guard->signals, sizeof(all));
+}
+
+void log_guard_leave(struct log_guard *guard)
+{
+    int saved = errno;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &guard->signals, NULL, sizeof(guard->signals));
+    errno = saved;
+}
+
+bool log_lock(uint32_t *lock)
+{
+    for (int turn = 0; turn < LOCK_SPINS + LOCK_YIELDS; turn++) {
+        uint32_t free = 0;
+        if (__atomic_compare_exchange_n(lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return true;
+        if (turn < LOCK_SPINS)
+            __builtin_ia32_pause();
+        else
+            sched_yield();
+    }
+    return false;
+}
+
+void log_unlock(uint32_t *lock)
+{
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
+struct log_process *log_process(void)
+{
+    struct log_process *page = __atomic_load_n(&process_page, __ATOMIC_ACQUIRE);
+    if (page)
+        return page;
+    page = mmap(NULL, NT_LAYOUT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, NT_LAYOUT_PAGE, MADV_WIPEONFORK) != 0) {
+        munmap(page, NT_LAYOUT_PAGE);
+        return NULL;
+    }
+    page->pid = (uint32_t)getpid();
+    struct log_process *other = NULL;
+    if (!__atomic_compare_exchange_n(&process_page, &other, page, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        munmap(page, NT_LAYOUT_PAGE);
+        return other;
+    }
+    return page;
+}
+
+bool log_process_enter(void)
+{
+    struct log_process *page = log_process();
+    if (!page)
+        return false;
+    uint32_t self = (uint32_t)getpid(), wiped = 0;
+    /* only one thread exists right after a fork; later ones find the pid set */
+    __atomic_compare_exchange_n(&page->pid, &wiped, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&page->pid, __ATOMIC_ACQUIRE) == self;
+}

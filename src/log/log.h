@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of libnt-log: the state of an open log in this copy of the library, and what its files offer each
+   other. Everything here runs inside other people's programs: no allocation, no lock that can be waited for
+   without bound, no output, no signal handler, only calls that are safe in a signal handler and in a forked
+   child of a threaded program. What cannot be done is dropped and counted. */
+#ifndef NT_LOG_LOG_H
+#define NT_LOG_LOG_H
+
+#include <signal.h>
+
+#include <nt/log.h>
+
+#define LOG_ANCESTORS 8u
+#define LOG_PATH 512u
+
+/* A mapped log file. All pointers lie inside `base`. */
+struct log_map {
+    unsigned char *base;
+    uint64_t size;
+    const struct nt_layout_header *header;
+    struct nt_layout_live *live;
+    uint64_t *bitmap;
+    struct nt_layout_redo *redo;
+    struct nt_layout_kind *kinds;
+    uint64_t *control;
+    struct nt_layout_change *changes;
+    struct nt_layout_object *objects;
+    unsigned char *blocks;
+    unsigned char *strings;
+    struct nt_layout_ring *rings;
+    unsigned char *records;
+    uint32_t slot_max, block_max, string_max, ring_max, kind_max;
+    uint64_t record_bytes;
+};
+
+/* What identifies a process image. */
+struct log_identity {
+    uint32_t pid, uid;
+    uint64_t start_time, pid_namespace, image;
+    uint8_t boot_id[16];
+};
+
+/* The caller's options, kept for a forked child. */
+struct log_settings {
+    char name[64];
+    char node[256];
+    char host[256];
+    char domain[256];
+    char directory[LOG_PATH]; /* as asked for; "": the user's default */
+    uint64_t ring_bytes, cap_bytes;
+    uint32_t flags;
+};
+
+struct nt_log {
+    bool used;   /* this entry stands for a log, whether it has a file or not */
+    bool broken; /* no file could be had; everything is ignored */
+    bool ended;  /* said to be closed */
+    int references;
+    uint32_t index;
+    uint32_t owner;      /* process that mapped `map`; another one: forked since */
+    uint32_t origin_pid; /* of the process that this one was forked from */
+    uint64_t origin;     /* id of its log, 0 none */
+    struct log_map map;
+    struct log_map ancestors[LOG_ANCESTORS]; /* nearest first */
+    uint32_t ancestor_count;
+    uint32_t inherited; /* slots below may be an ancestor's */
+    struct log_settings settings;
+    char path[LOG_PATH];
+    uint64_t next_clock_pair; /* ticks */
+};
+
+/* State of this copy of the library that a forked child finds wiped. */
+struct log_process {
+    uint32_t pid; /* 0: just forked, or never used */
+    uint32_t lock;
+    bool refused[NT_LOGS_]; /* logs that this child could not make */
+    struct nt_thread_ *free_threads;
+};
+
+extern struct nt_log log_table[NT_LOGS_];
+
+/* ---- guard.c: signals and locks ---- */
+struct log_guard {
+    uint64_t signals; /* as they were */
+};
+void log_guard_enter(struct log_guard *guard); /* blocks all signals of this thread */
+void log_guard_leave(struct log_guard *guard);
+/* Bounded: false after some milliseconds. Call with signals blocked. */
+bool log_lock(uint32_t *lock);
+void log_unlock(uint32_t *lock);
+/* The wiped page, or NULL if the system has none to give. */
+struct log_process *log_process(void);
+/* Whether this process may make things: it is not a vfork child and not foreign to the state; adopts the
+   state after a fork. */
+bool log_process_enter(void);
+
+/* ---- log.c ---- */
+void log_opened(struct nt_log *log, bool made);
+bool log_pair_is_atomic(void); /* whether plain 16-byte stores are; else every object counts locked */
+
+/* ---- clock.c ---- */
+void log_clock_init(void);
+void log_clock_pair(struct nt_log *log, bool now); /* writes a pair if one is due, or at once */
+
+/* ---- file.c: directory, file, pages ---- */
+int log_identity(struct log_identity *ret_identity);
+int log_directory_open(const struct log_settings *settings, char *ret_path, size_t path_size);
+int log_file_open(struct nt_log *log, const struct log_identity *identity);
+/* Backs [address, address + bytes) of the map; false: no room. */
+bool log_back(struct log_map *map, const void *address, uint64_t bytes);
+bool log_is_backed(const struct log_map *map, const void *address, uint64_t bytes);
+
+/* ---- layout.c: where the regions are ---- */
+uint64_t log_layout_plan(struct nt_layout_header *header, uint64_t cap);
+bool log_layout_bind(struct log_map *map); /* pointers from the header; false: not ours */
+
+/* ---- retain.c ---- */
+void log_retain(int directory, const struct log_identity *identity, const char *name);
+
+/* ---- thread.c ---- */
+void log_thread_init(void);
+/* The calling thread's part for a log, ready to count; NULL: cannot be had. */
+struct nt_thread_log_ *log_thread_enter(struct nt_log *log);
+struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part); /* its ring, got if need be */
+void log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring);
+
+/* ---- ring.c ---- */
+struct nt_layout_ring *log_ring_take(struct nt_log *log, uint64_t *ret_position);
+void log_ring_give(struct nt_log *log, struct nt_layout_ring *ring, uint64_t position);
+void log_record(struct nt_log *log, struct nt_thread_log_ *part, uint64_t kind_flags, const struct nt_event_ *event);
+
+/* ---- block.c: blocks and strings, under the log's lock ---- */
+uint32_t log_block_new(struct log_map *map, uint32_t units); /* 4 or 2; zeroed; 0: no room */
+void log_block_free(struct log_map *map, uint32_t block, uint32_t units);
+bool log_string_set(struct log_map *map, struct nt_layout_object *entry, const char *data, size_t size);
+
+/* ---- tally.c ---- */
+struct nt_layout_tally *log_tally_find(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind);
+/* Finds or makes it, without the lock held. NULL: no room, counted. */
+struct nt_layout_tally *log_tally(struct nt_log *log, struct nt_layout_object *entry, nt_kind kind);
+nt_pair_ log_tally_add(struct nt_layout_tally *tally, uint64_t value, bool locked);
+void log_tally_seen(struct nt_layout_tally *tally, uint64_t value, nt_time at);
+struct nt_layout_pair log_pair_load(const struct nt_layout_pair *pair);
+struct nt_layout_extra *log_extra(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind);
+struct nt_layout_extra *log_extra_new(struct log_map *map, struct nt_layout_object *entry, nt_kind kind);
+/* Calls back for each kind that the object has a tally of. */
+typedef void log_tally_each_fn(void *arg, nt_kind kind, const struct nt_layout_tally *tally);
+void log_tally_each(const struct log_map *map, const struct nt_layout_object *entry, log_tally_each_fn *fn, void *arg);
+
+/* ---- object.c ---- */
+struct log_object_plan { /* what a new object is like */
+    const char *name;
+    size_t name_size;
+    uint8_t kind, discipline, described;
+    uint32_t parent, parent_generation;
+    uint32_t previous, previous_generation;
+    uint32_t epoch;
+    uint64_t session, mask;
+};
+bool log_object_fill(struct log_map *map, uint32_t slot, uint32_t generation, const struct log_object_plan *plan);
+void log_object_publish(struct nt_layout_object *entry);
+/* The entry of a living object, registered first if a fork made it ours; NULL: gone. */
+struct nt_layout_object *log_object_enter(struct nt_log *log, nt_object object);
+void log_object_root(struct nt_log *log);
+struct nt_log *log_of(nt_object object);
+void log_control_init(struct log_map *map, uint32_t slot, uint32_t generation, uint64_t mask);
+bool log_object_back(struct log_map *map, uint32_t slot);
+
+/* ---- fold.c: sums of a closed object into its parent's `closed` ---- */
+bool log_fold(struct log_map *map, uint32_t slot); /* under the lock; leaves the entry empty; false: no room */
+
+/* ---- kind.c ---- */
+void log_kinds_copy(struct log_map *to, const struct log_map *from);
+
+/* ---- fork.c ---- */
+bool log_forked(struct nt_log *log); /* makes the child's file; false: it has none */
+struct nt_layout_object *log_fork_register(struct nt_log *log, uint32_t slot, uint32_t generation);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tallies beyond the quick path: found or made for further kinds, added to under a lock prefix, and the slow
+   way through one count. */
+#include <string.h>
+
+#include "log/log.h"
+
+static struct nt_layout_tally_block *block_at(const struct log_map *map, uint32_t block)
+{
+    return block && block < map->block_max ? (struct nt_layout_tally_block *)(void *)(map->blocks + (uint64_t)block * 64)
+                                           : NULL;
+}
+
+struct nt_layout_tally *log_tally_find(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind)
+{
+    for (int i = 0; i < 3; i++)
+        if (__atomic_load_n(&entry->tally_kind[i], __ATOMIC_ACQUIRE) == kind)
+            return &map->objects[entry - map->objects].tally[i];
+    uint32_t next = __atomic_load_n(&entry->blocks, __ATOMIC_ACQUIRE);
+    for (struct nt_layout_tally_block *block; (block = block_at(map, next)) != NULL;) {
+        for (int i = 0; i < 4; i++)
+            if (__atomic_load_n(&block->kind[i], __ATOMIC_ACQUIRE) == kind)
+                return &block->tally[i];
+        next = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE);
+    }
+    return NULL;
+}
+
+void log_tally_each(const struct log_map *map, const struct nt_layout_object *entry, log_tally_each_fn *fn, void *arg)
+{
+    for (int i = 0; i < 3; i++)
+        if (entry->tally_kind[i])
+            fn(arg, entry->tally_kind[i], &entry->tally[i]);
+    for (struct nt_layout_tally_block *block = block_at(map, entry->blocks); block; block = block_at(map, block->next))
+        for (int i = 0; i < 4; i++)
+            if (block->kind[i])
+                fn(arg, block->kind[i], &block->tally[i]);
+}
+
+/* A tally of `open` starts at the one that making the object was. */
+static struct nt_layout_tally *tally_start(struct nt_layout_tally *tally, uint8_t *slot,
+                                           const struct nt_layout_object *entry, nt_kind kind)
+{
+    memset(tally, 0, sizeof(*tally));
+    if (kind == NT_OPEN) {
+        tally->sum.count = 1;
+        tally->last = entry->opened;
+    }
+    /* release: partners are readers and other threads' quick paths */
+    __atomic_store_n(slot, (uint8_t)kind, __ATOMIC_RELEASE);
+    return tally;
+}
+
+static struct nt_layout_tally *tally_new(struct log_map *map, struct nt_layout_object *entry, nt_kind kind)
+{
+    for (int i = 0; i < 3; i++)
+        if (!entry->tally_kind[i])
+            return tally_start(&entry->tally[i], &entry->tally_kind[i], entry, kind);
+    uint32_t *link = &entry->blocks;
+    for (struct nt_layout_tally_block *block; (block = block_at(map, *link)) != NULL; link = &block->next)
+        for (int i = 0; i < 4; i++)
+            if (!block->kind[i])
+                return tally_start(&block->tally[i], &block->kind[i], entry, kind);
+    uint32_t fresh = log_block_new(map, 4);
+    struct nt_layout_tally_block *block = block_at(map, fresh);
+    if (!block)
+        return NULL;
+    block->owner = (uint32_t)(entry - map->objects);
+    struct nt_layout_tally *tally = tally_start(&block->tally[0], &block->kind[0], entry, kind);
+    __atomic_store_n(link, fresh, __ATOMIC_RELEASE);
+    return tally;
+}
+
+struct nt_layout_tally *log_tally(struct nt_log *log, struct nt_layout_object *entry, nt_kind kind)
+{
+    struct nt_layout_tally *tally = log_tally_find(&log->map, entry, kind);
+    if (tally)
+        return tally;
+    struct log_guard guard;
+    log_guard_enter(&guard);
+    if (log_lock(&log->map.live->lock)) {
+        tally = log_tally_find(&log->map, entry, kind);
+        if (!tally)
+            tally = tally_new(&log->map, entry, kind);
+        log_unlock(&log->map.live->lock);
+    }
+    log_guard_leave(&guard);
+    if (!tally)
+        __atomic_fetch_add(&log->map.live->refused_tallies, 1, __ATOMIC_RELAXED);
+    return tally;
+}
+
+/* Adds 1 and value with one locked 16-byte compare-and-swap; returns the new sum. */
+static nt_pair_ pair_add_locked(struct nt_layout_pair *sum, uint64_t value)
+{
+#if defined(NT_TSAN_)
+    unsigned __int128 *whole = (unsigned __int128 *)(void *)sum;
+    unsigned __int128 before = __atomic_load_n(whole, __ATOMIC_RELAXED), after;
+    do {
+        after = (unsigned __int128)((uint64_t)(before >> 64) + value) << 64 | ((uint64_t)before + 1);
+    } while (!__atomic_compare_exchange_n(whole, &before, after, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return (nt_pair_) { (uint64_t)after, (uint64_t)(after >> 64) };
+#else
+    /* a torn first guess only costs a turn */
+    uint64_t count = __atomic_load_n(&sum->count, __ATOMIC_RELAXED);
+    uint64_t total = __atomic_load_n(&sum->total, __ATOMIC_RELAXED);
+    for (;;) {
+        bool done;
+        uint64_t next_count = count + 1, next_total = total + value;
+        __asm__ volatile("lock cmpxchg16b %1"
+                         : "=@ccz"(done), "+m"(*sum), "+a"(count), "+d"(total)
+                         : "b"(next_count), "c"(next_total)
+                         : "memory");
+        if (done)
+            return (nt_pair_) { next_count, next_total };
+    }
+#endif
+}
+
+nt_pair_ log_tally_add(struct nt_layout_tally *tally, uint64_t value, bool locked)
+{
+    return locked ? pair_add_locked(&tally->sum, value) : nt_pair_add_(&tally->sum, value);
+}
+
+/* One 16-byte load. */
+struct nt_layout_pair log_pair_load(const struct nt_layout_pair *pair)
+{
+#if defined(NT_TSAN_)
+    unsigned __int128 whole = __atomic_load_n((const unsigned __int128 *)(const void *)pair, __ATOMIC_RELAXED);
+    return (struct nt_layout_pair) { (uint64_t)whole, (uint64_t)(whole >> 64) };
+#else
+    nt_pair_ whole = *(const volatile nt_pair_ *)(const void *)pair;
+    return (struct nt_layout_pair) { whole[0], whole[1] };
+#endif
+}
+
+/* ---- extras ---- */
+
+struct nt_layout_extra *log_extra(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind)
+{
+    uint32_t at = __atomic_load_n(&entry->extras, __ATOMIC_ACQUIRE);
+    while (at && at < map->block_max) {
+        struct nt_layout_extra *extra = (struct nt_layout_extra *)(void *)(map->blocks + (uint64_t)at * 64);
+        if (extra->kind == kind)
+            return extra;
+        at = __atomic_load_n(&extra->next, __ATOMIC_ACQUIRE);
+    }
+    return NULL;
+}
+
+/* Finds or makes it; call with the log's lock held. */
+struct nt_layout_extra *log_extra_new(struct log_map *map, struct nt_layout_object *entry, nt_kind kind)
+{
+    struct nt_layout_extra *extra = log_extra(map, entry, kind);
+    if (extra)
+        return extra;
+    uint32_t at = log_block_new(map, 2);
+    if (!at)
+        return NULL;
+    extra = (struct nt_layout_extra *)(void *)(map->blocks + (uint64_t)at * 64);
+    extra->next = entry->extras;
+    extra->owner = (uint32_t)(entry - map->objects);
+    extra->kind = (uint8_t)kind;
+    __atomic_store_n(&entry->extras, at, __ATOMIC_RELEASE);
+    return extra;
+}
+
+/* ---- one count, the slow way ---- */
+
+/* Largest value and last time, of a tally that other threads may count on; at 0: not known. */
+void log_tally_seen(struct nt_layout_tally *tally, uint64_t value, nt_time at)
+{
+    if (at)
+        __atomic_store_n(&tally->last, at, __ATOMIC_RELAXED);
+    uint64_t max = __atomic_load_n(&tally->max, __ATOMIC_RELAXED);
+    while (max < value &&
+           !__atomic_compare_exchange_n(&tally->max, &max, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* For shared objects, further kinds, first uses, threads without a ring, forked children, stale handles. */
+void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, const nt_time *at, uint64_t argument)
+{
+    struct nt_log *log = log_of(object);
+    if (!log || kind == NT_KIND_NONE || kind >= NT_LAYOUT_CONTINUATION)
+        return;
+    struct nt_thread_log_ *part = log_thread_enter(log);
+    struct nt_layout_object *entry = part ? log_object_enter(log, object) : NULL;
+    struct nt_layout_tally *tally = entry ? log_tally(log, entry, kind) : NULL;
+    if (!tally)
+        return;
+    bool locked = object.handle >> 32 & NT_LAYOUT_LOCKED;
+    bool logged = __atomic_load_n(&log->map.control[entry - log->map.objects], __ATOMIC_RELAXED) & NT_MASK(kind);
+    nt_time now = at ? *at : logged ? nt_now() : 0;
+    struct nt_event_ event = { now, __atomic_load_n(&entry->session, __ATOMIC_RELAXED), value, argument,
+                               object.handle, log_tally_add(tally, value, locked) };
+    if (logged)
+        log_record(log, part, kind, &event);
+    log_tally_seen(tally, value, now);
+}

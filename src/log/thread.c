@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a thread needs to count: a block in a page that a fork wipes, with a part for each log. Got at the first
+   count, given back by a destructor; counting after that gets a new one. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "log/log.h"
+
+#define RETRY_EVENTS 4096u
+#define SPARE_RINGS 8u
+#define SLAB_BLOCKS 16u
+#define KEYS_INLINE 32u /* the C library keeps so many keys' values without allocating */
+
+/* A page: what the quick path sees, and the rings behind it. */
+struct thread_block {
+    struct nt_thread_ seen;
+    struct thread_block *next_free;
+    uint32_t ring_count;
+    struct nt_ring_ rings[NT_LOGS_ + SPARE_RINGS] __attribute__((aligned(64)));
+};
+_Static_assert(sizeof(struct thread_block) <= NT_LAYOUT_PAGE, "a block is a page");
+_Static_assert(offsetof(struct thread_block, seen) == 0, "a block starts with what is seen");
+
+static struct nt_thread_ thread_none; /* always zero: what a thread has before its first count */
+__thread struct nt_thread_ *nt_thread_ = &thread_none;
+
+static pthread_key_t thread_key;
+static bool thread_key_made;
+
+static struct thread_block *block_mine(void)
+{
+    return nt_thread_ == &thread_none ? NULL : (struct thread_block *)(void *)nt_thread_;
+}
+
+static struct thread_block *slab_new(struct log_process *process)
+{
+    size_t size = (size_t)SLAB_BLOCKS * NT_LAYOUT_PAGE;
+    unsigned char *slab = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slab == MAP_FAILED)
+        return NULL;
+    if (madvise(slab, size, MADV_WIPEONFORK) != 0) {
+        munmap(slab, size);
+        return NULL;
+    }
+    for (size_t i = SLAB_BLOCKS - 1; i > 0; i--) {
+        struct thread_block *block = (struct thread_block *)(void *)(slab + i * NT_LAYOUT_PAGE);
+        block->next_free = (struct thread_block *)process->free_threads;
+        process->free_threads = &block->seen;
+    }
+    return (struct thread_block *)(void *)slab;
+}
+
+static struct thread_block *block_new(void)
+{
+    struct log_process *process = log_process();
+    struct thread_block *block = NULL;
+    if (!process || !log_lock(&process->lock))
+        return NULL;
+    block = (struct thread_block *)(void *)process->free_threads;
+    if (block)
+        process->free_threads = (struct nt_thread_ *)(void *)block->next_free;
+    else
+        block = slab_new(process);
+    log_unlock(&process->lock);
+    if (block) {
+        block->next_free = NULL;
+        block->ring_count = 0;
+        if (thread_key_made && thread_key < KEYS_INLINE)
+            pthread_setspecific(thread_key, block);
+    }
+    return block;
+}
+
+static void rings_give(struct nt_thread_ *seen)
+{
+    for (uint32_t i = 0; i < NT_LOGS_; i++) {
+        struct nt_ring_ *ring = seen->log[i].ring;
+        struct nt_log *log = &log_table[i];
+        if (ring && log->used && !log->broken && seen->log[i].objects == (unsigned char *)log->map.objects)
+            log_ring_give(log, ring->shared, ring->cur);
+    }
+}
+
+static void thread_end(void *arg)
+{
+    struct thread_block *block = arg;
+    struct log_guard guard;
+    if (!block || block != block_mine())
+        return;
+    log_guard_enter(&guard);
+    nt_thread_ = &thread_none;
+    struct log_process *process = log_process();
+    /* a vfork child shares the page but may not end the parent's thread; a forked one finds it wiped */
+    if (process && process->pid == (uint32_t)getpid() && log_lock(&process->lock)) {
+        rings_give(&block->seen);
+        memset(block, 0, sizeof(*block));
+        block->next_free = (struct thread_block *)(void *)process->free_threads;
+        process->free_threads = &block->seen;
+        log_unlock(&process->lock);
+    }
+    log_guard_leave(&guard);
+}
+
+void log_thread_init(void)
+{
+    thread_key_made = pthread_key_create(&thread_key, thread_end) == 0;
+}
+
+static struct nt_ring_ *ring_attach(struct nt_log *log, struct thread_block *block, struct nt_thread_log_ *part)
+{
+    if (block->ring_count == NT_LOGS_ + SPARE_RINGS)
+        return NULL;
+    uint64_t position = 0;
+    struct nt_layout_ring *shared = log_ring_take(log, &position);
+    if (!shared)
+        return NULL;
+    struct nt_ring_ *ring = &block->rings[block->ring_count++];
+    memset(ring, 0, sizeof(*ring));
+    ring->mask = shared->size - 1;
+    ring->base = log->map.records + shared->offset;
+    ring->chunk = shared->chunk;
+    ring->cur = position;
+    ring->end = shared->reserved;
+    ring->shared = shared;
+    __atomic_store_n(&part->ring, ring, __ATOMIC_RELEASE);
+    return ring;
+}
+
+/* Signals are blocked here. */
+static struct nt_thread_log_ *part_make(struct nt_log *log)
+{
+    if (!log_process_enter())
+        return NULL;
+    if (log->owner != (uint32_t)getpid() && !log_forked(log))
+        return NULL;
+    struct thread_block *block = block_mine();
+    if (!block && !(block = block_new()))
+        return NULL;
+    struct nt_thread_log_ *part = &block->seen.log[log->index];
+    part->ring = NULL;
+    part->skip = 0;
+    part->control = log->map.control;
+    ring_attach(log, block, part);
+    if (!part->ring)
+        part->skip = RETRY_EVENTS;
+    /* last: from here on handlers of this thread take the quick path */
+    __atomic_store_n(&part->objects, (unsigned char *)log->map.objects, __ATOMIC_RELEASE);
+    nt_thread_ = &block->seen;
+    return part;
+}
+
+struct nt_thread_log_ *log_thread_enter(struct nt_log *log)
+{
+    if (!log->used)
+        return NULL;
+    struct nt_thread_log_ *part = &nt_thread_->log[log->index];
+    unsigned char *objects = __atomic_load_n(&part->objects, __ATOMIC_RELAXED);
+    if (objects && objects == (unsigned char *)log->map.objects)
+        return part;
+    const struct log_process *process = log_process();
+    if (!process || process->refused[log->index])
+        return NULL;
+    struct log_guard guard;
+    log_guard_enter(&guard);
+    part = part_make(log);
+    log_guard_leave(&guard);
+    return part;
+}
+
+struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part)
+{
+    if (part->skip) {
+        part->skip--;
+        return NULL;
+    }
+    struct log_guard guard;
+    struct nt_ring_ *ring = NULL;
+    log_guard_enter(&guard);
+    struct thread_block *block = block_mine();
+    struct log_process *process = log_process();
+    if (block && process && process->pid == (uint32_t)getpid())
+        ring = ring_attach(log, block, part);
+    if (!ring)
+        part->skip = RETRY_EVENTS;
+    log_guard_leave(&guard);
+    return ring;
+}
+
+/* An event was left open for a whole lap: by a handler that jumped out of it, or by one that logs that much.
+   It may still be written, so the ring is left to it for as long as the thread lives. */
+void log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring)
+{
+    struct log_guard guard;
+    log_guard_enter(&guard);
+    struct thread_block *block = block_mine();
+    struct log_process *process = log_process();
+    if (block && process && process->pid == (uint32_t)getpid()) {
+        struct nt_thread_log_ *part = &block->seen.log[log->index];
+        if (part->ring == ring && ring_attach(log, block, part))
+            __atomic_store_n(&ring->shared->state, NT_RING_RETIRED, __ATOMIC_RELEASE);
+        /* else: no other to be had; events are dropped until the thread ends */
+    }
+    log_guard_leave(&guard);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where events and objects come from: live logs, files, later recordings, other formats, other machines: all
+   behind one table of operations. What a source hands out was checked; who takes it need not check again.
+   Knows no model and no output. */
+#ifndef NT_SOURCE_SOURCE_H
+#define NT_SOURCE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "event/event.h"
+
+struct nt_bytes { /* borrowed, not terminated, any bytes */
+    const char *data;
+    size_t size;
+};
+
+enum nt_program_state {
+    NT_PROGRAM_RUNNING,
+    NT_PROGRAM_STOPPED, /* by a signal or a debugger */
+    NT_PROGRAM_EXITED,  /* closed its log, or replaced itself by exec */
+    NT_PROGRAM_CRASHED, /* ended without closing it */
+    NT_PROGRAM_UNKNOWN  /* cannot be told: another pid namespace, a copied file */
+};
+
+/* One program, that is one log. */
+struct nt_source_program {
+    uint32_t number;     /* within the source */
+    uint64_t id;         /* of the log */
+    uint64_t origin;     /* id of the log of the process that this one was forked from, 0 none */
+    uint64_t start_time; /* of the process, clock ticks since boot */
+    uint64_t started;    /* when the log was opened, ns since 1970 */
+    uint64_t ended;      /* when it was closed, 0: it was not */
+    uint64_t events;     /* slots written to rings so far */
+    uint64_t overwritten; /* of these, no longer there because newer ones took their place */
+    uint64_t dropped;    /* events that were never written: no room */
+    uint64_t refused_objects; /* objects that found no room */
+    uint64_t refused_tallies; /* counts that found no room: the only ones missing from tallies */
+    uint64_t backed;     /* bytes of memory that the log uses */
+    uint64_t cap;        /* bytes that it may use */
+    uint32_t pid;        /* in the program's own pid namespace */
+    uint32_t uid;
+    uint32_t rings;
+    uint32_t objects; /* open now */
+    bool replaced;    /* ended by exec */
+    enum nt_program_state state;
+    struct nt_bytes host, domain, node, program, name;
+    const char *path; /* of the file */
+};
+
+struct nt_source_tally {
+    uint16_t kind;
+    uint64_t count;
+    uint64_t total;
+    uint64_t max;
+    uint64_t last; /* ns since 1970, 0: not known */
+};
+
+/* One life of an object. Sums of several kinds are in the order of the kinds' numbers. */
+struct nt_source_object {
+    uint32_t program;
+    uint32_t slot, generation;
+    uint32_t parent, parent_generation;     /* generation 0: none */
+    uint32_t previous, previous_generation; /* generation 0: none */
+    uint32_t epoch;                         /* number of predecessors */
+    uint8_t kind;                           /* NT_OBJECT_… */
+    uint8_t discipline;
+    uint8_t described; /* NT_DESCRIBED_… */
+    bool closed;
+    uint64_t session;
+    uint64_t mask;
+    uint64_t opened_at, closed_at; /* ns since 1970; closed_at 0: open */
+    struct nt_bytes name;
+    const struct nt_source_tally *tallies; /* its own */
+    size_t tally_count;
+    const struct nt_source_tally *gone; /* of children whose slots were used again: their `closed` */
+    size_t gone_count;
+    const struct nt_source_tally *base; /* counted before the log knew it; not part of tallies */
+    size_t base_count;
+    const struct nt_source_tally *lineage; /* of its predecessors, without itself */
+    size_t lineage_count;
+};
+
+struct nt_source_field {
+    uint8_t type; /* NT_FIELD_… */
+    struct nt_bytes name;
+};
+
+struct nt_source_kind { /* a user-defined kind of one program */
+    uint32_t program;
+    uint16_t kind;
+    bool keep;
+    struct nt_bytes name;
+    const struct nt_source_field *fields;
+    size_t field_count;
+};
+
+/* Takes what a snapshot finds; each may be NULL. What is passed is borrowed for the call. A result other
+   than 0 ends the snapshot, which returns it. */
+struct nt_source_sink {
+    int (*program)(void *arg, const struct nt_source_program *program);
+    int (*kind)(void *arg, const struct nt_source_kind *kind);
+    int (*object)(void *arg, const struct nt_source_object *object); /* parents may come after children */
+    void (*bad)(void *arg, const char *path, int error, const char *text); /* a file that cannot be read: one line */
+    void *arg;
+};
+
+/* What became of events between two that were read. */
+struct nt_source_loss {
+    uint32_t program, ring;
+    uint64_t from, to; /* positions: [from, to) */
+    uint64_t count;    /* slots */
+};
+
+struct nt_source;
+
+/* One static table a kind of source. All operations are called by one thread at a time and never block for
+   longer than a file takes to read. Errors are negative codes of <nt/error.h>; their text is nt_source_text. */
+struct nt_source_ops {
+    const char *name;
+    /* Tells the sink every program, then its kinds, then its objects, as they are now. Mandatory.
+       Sums of one object and kind are exact; different objects are read one after the other. */
+    int (*snapshot)(struct nt_source *source, const struct nt_source_sink *sink);
+    /* Reads up to `room` events not read before, ring by ring, each ring in order; what was overwritten or
+       never finished comes as a loss before the event that follows it. Returns how many events, 0: none now.
+       At most `loss_room` losses are written, *ret_losses says how many. Mandatory. */
+    int (*read)(struct nt_source *source, struct nt_event *events, size_t room, struct nt_source_loss *losses,
+                size_t loss_room, size_t *ret_losses);
+    /* Mandatory. NULL is ignored. */
+    void (*free)(struct nt_source *take_source);
+};
+
+struct nt_source { /* first member of every source */
+    const struct nt_source_ops *ops;
+    char text[512]; /* of the last error */
+};
+
+static inline int nt_source_snapshot(struct nt_source *source, const struct nt_source_sink *sink)
+{
+    return source->ops->snapshot(source, sink);
+}
+
+static inline void nt_source_free(struct nt_source *take_source)
+{
+    if (take_source)
+        take_source->ops->free(take_source);
+}
+
+#endif
