@@ -15,8 +15,8 @@ results = []
 
 def case(name, good, detail=""):
     results.append(good)
-    for line in detail.splitlines() if not good else []:
-        print("#", line)
+    if not good:
+        print(name, detail, sep=":\n", file=sys.stderr)
     print("ok" if good else "not ok", len(results), "-", name, flush=True)
 
 

@@ -7,6 +7,7 @@ Prints TAP, one case for a header and compiler. Knows nothing of what the header
 import argparse
 import os
 import subprocess
+import sys
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 COMPILERS = [
@@ -37,8 +38,7 @@ def main():
             result = compile_header(command, args.include, header)
             if result.returncode != 0:
                 failed += 1
-                for line in result.stderr.splitlines():
-                    print("#", line)
+                print(result.stderr, file=sys.stderr)
             print("not ok" if result.returncode else "ok", number, "-", header, name, flush=True)
     return 1 if failed else 0
 
