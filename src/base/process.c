@@ -84,9 +84,18 @@ static const char *skip_field(const char *text, const char *end)
     return text < end ? text + 1 : end;
 }
 
+static uint64_t take_number(const char *text, const char *end)
+{
+    uint64_t number = 0;
+    for (; text < end && *text >= '0' && *text <= '9'; text++) {
+        number = number * 10 + (uint64_t)(*text - '0');
+    }
+    return number;
+}
+
 int nt_process_status(uint32_t pid, struct nt_process_status *ret_status)
 {
-    enum { STATE_FIELD = 3, START_TIME_FIELD = 22 };
+    enum { STATE_FIELD = 3, THREADS_FIELD = 20, START_TIME_FIELD = 22 };
     char path[PROCESS_PATH];
     process_path(path, pid, "stat");
     char text[1024];
@@ -102,15 +111,20 @@ int nt_process_status(uint32_t pid, struct nt_process_status *ret_status)
     }
     field += 2;
     char state = *field;
-    for (int i = STATE_FIELD; i < START_TIME_FIELD; i++) {
+    for (int i = STATE_FIELD; i < THREADS_FIELD; i++) {
+        field = skip_field(field, end);
+    }
+    uint64_t threads = take_number(field, end);
+    for (int i = THREADS_FIELD; i < START_TIME_FIELD; i++) {
         field = skip_field(field, end);
     }
     if (field == end || *field < '0' || *field > '9') {
         return -EIO;
     }
-    uint64_t start_time = 0;
-    for (; field < end && *field >= '0' && *field <= '9'; field++) {
-        start_time = start_time * 10 + (uint64_t)(*field - '0');
+    uint64_t start_time = take_number(field, end);
+    /* The state is the first thread's, which may have ended before the others. */
+    if (state == 'Z' && threads > 1) {
+        state = 'S';
     }
     *ret_status = (struct nt_process_status){ .state = state, .start_time = start_time };
     return 0;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct nt_process_status {
-    char state;          /* as in /proc/PID/stat: R S D T t Z X I */
+    char state;          /* as in /proc/PID/stat: R S D T t Z X I; S, not Z, while any thread but the first lives */
     uint64_t start_time; /* clock ticks since boot */
 };
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -92,6 +93,45 @@ static void stopped_dead_and_gone(void **state)
     assert_int_equal(nt_process_maps((uint32_t)pid, 1, 1), -ESRCH);
 }
 
+static void *outlive(void *arg)
+{
+    (void)pause();
+    return arg;
+}
+
+/* The kernel calls a process a zombie once its first thread ended; the others may go on for days. */
+static void first_thread_ended(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, outlive, NULL) != 0) {
+            _exit(1);
+        }
+        pthread_exit(NULL);
+    }
+    char path[64], text[512];
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    for (int turn = 0; turn < 1000; turn++) {
+        FILE *stream = fopen(path, "r");
+        assert_non_null(stream);
+        assert_non_null(fgets(text, sizeof text, stream));
+        (void)fclose(stream);
+        if (strstr(text, ") Z ")) {
+            break;
+        }
+        (void)usleep(1000);
+    }
+    assert_non_null(strstr(text, ") Z "));
+    struct nt_process_status status;
+    assert_int_equal(nt_process_status((uint32_t)pid, &status), 0);
+    assert_int_equal(status.state, 'S');
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void namespace_and_boot_id(void **state)
 {
     (void)state;
@@ -104,8 +144,8 @@ static void namespace_and_boot_id(void **state)
     char text[40], line[64] = "";
     size_t at = 0;
     for (size_t i = 0; i < 16; i++) {
-        at += (size_t)snprintf(text + at, sizeof text - at,
-                               i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
+        at += (size_t)snprintf(text + at, sizeof text - at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+                               id[i]);
     }
     FILE *stream = fopen("/proc/sys/kernel/random/boot_id", "r");
     assert_non_null(stream);
@@ -168,9 +208,13 @@ static void needs_no_descriptor_left_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(self_is_running),       cmocka_unit_test(hostile_names),
-        cmocka_unit_test(stopped_dead_and_gone), cmocka_unit_test(namespace_and_boot_id),
-        cmocka_unit_test(maps_finds_a_file),     cmocka_unit_test(needs_no_descriptor_left_behind),
+        cmocka_unit_test(self_is_running),
+        cmocka_unit_test(hostile_names),
+        cmocka_unit_test(stopped_dead_and_gone),
+        cmocka_unit_test(first_thread_ended),
+        cmocka_unit_test(namespace_and_boot_id),
+        cmocka_unit_test(maps_finds_a_file),
+        cmocka_unit_test(needs_no_descriptor_left_behind),
     };
     return cmocka_run_group_tests_name("base/process", tests, NULL, NULL);
 }
