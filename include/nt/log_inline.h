@@ -10,7 +10,7 @@
 
 #define NT_LIKELY_(x) __builtin_expect(!!(x), 1)
 #define NT_UNLIKELY_(x) __builtin_expect(!!(x), 0)
-#define NT_LOGS_ 8u
+#define NT_LOGS_ 16u /* places; 8 of them are used */
 #define NT_SLOT_MASK_ ((UINT32_C(1) << NT_LAYOUT_SLOT_BITS) - 1)
 
 #if defined(__SANITIZE_THREAD__)
@@ -21,34 +21,43 @@
 #endif
 #endif
 
-/* One ring of one thread, in a wiped page. */
+/* One ring of one thread. */
 struct nt_ring_ {
-    uint64_t cur;  /* the next position: taken by an unlocked xadd, atomic against signals */
-    uint64_t end;  /* positions below this one are announced to readers */
-    uint64_t mask; /* size - 1 */
+    uint64_t cur;   /* the next position: taken by an unlocked xadd, atomic against signals */
+    uint64_t limit; /* the last position that is announced to readers, 0 none */
+    uint64_t mask;  /* size - 1 */
     unsigned char *base;
-    uint64_t open; /* position | 1 of the outermost event that is being written, 0 none */
+    uint64_t open; /* 0: no event is being written. 1: one is, and no handler has looked. Else a position | 1 at
+                      or before that event's. A thread without a ring has a stand-in that is always open */
     uint64_t chunk;
     struct nt_layout_ring *shared;
     uint64_t skip; /* events to drop before memory is asked for again */
 };
 
+/* What a thread needs to count: page 0 is wiped by a fork, so that the child goes the slow way and finds its own
+   log; page 1 is not, so that a child forked by a handler in the middle of an event finishes that event. */
 struct nt_thread_log_ {
-    unsigned char *objects; /* 0: go the slow way */
     const uint64_t *control;
-    struct nt_ring_ *ring; /* 0: none could be had */
-    uint64_t skip;         /* events to drop before one is asked for again */
+    struct nt_ring_ *ring; /* never 0 where objects is not */
+    uint64_t skip;         /* events to drop before a ring is asked for again */
+    uint64_t spare;
 };
 
 struct nt_thread_ {
+    struct {
+        unsigned char *objects; /* 0: go the slow way */
+        uint64_t spare[3];
+    } wiped[NT_LOGS_];
+    unsigned char fill[NT_LAYOUT_PAGE - NT_LOGS_ * 32];
     struct nt_thread_log_ log[NT_LOGS_];
 };
+NT_LAYOUT_AT(nt_thread_, log, NT_LAYOUT_PAGE);
 
 extern NT_API __thread struct nt_thread_ *nt_thread_ __attribute__((tls_model("initial-exec")));
 extern NT_API int nt_clock_tsc_;
 
 NT_API nt_time nt_now_slow_(void);
-NT_API void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, const nt_time *at, uint64_t argument);
+NT_API void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, uint64_t argument, nt_time at, bool timed);
 /* Announces the chunks up to position + bytes. False: the event is dropped and counted, nothing to write. */
 NT_API bool nt_ring_announce_(struct nt_ring_ *ring, uint64_t position, uint64_t bytes, uint32_t index);
 
@@ -116,28 +125,18 @@ static inline void nt_record_put_(unsigned char *at, uint64_t position, uint64_t
     __atomic_store_n(&record->value, event->value, __ATOMIC_RELAXED);
     nt_pair_copy_(&record->sum, event->sum);
     __atomic_store_n(&record->argument, event->argument, __ATOMIC_RELAXED);
-    __atomic_store_n(&record->object, (uint32_t)event->object & NT_SLOT_MASK_, __ATOMIC_RELAXED);
-    __atomic_store_n(&record->generation, (uint32_t)(event->object >> 32), __ATOMIC_RELAXED);
+    __atomic_store_n((uint64_t *)(void *)&record->object, event->object, __ATOMIC_RELAXED);
     /* release: partners are the readers, who load the commit word with acquire */
-    __atomic_store_n(&record->commit, kind_flags | (position / NT_LAYOUT_SLOT + 1) << 16, __ATOMIC_RELEASE);
+    __atomic_store_n(&record->commit, NT_LAYOUT_COMMIT(position, kind_flags), __ATOMIC_RELEASE);
 }
 
-/* Writes one record. `open` keeps handlers from lapping it. */
+/* Writes one record into a ring that was marked open. */
 static inline void nt_ring_put_(struct nt_ring_ *ring, uint64_t kind_flags, const struct nt_event_ *event)
 {
-    uint64_t outer = __atomic_load_n(&ring->open, __ATOMIC_RELAXED);
-    /* both before the position: a child forked by a handler in between finds a wiped ring, and its `end` */
-    unsigned char *base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
-    uint64_t mask = __atomic_load_n(&ring->mask, __ATOMIC_RELAXED);
-    if (NT_LIKELY_(!outer))
-        __atomic_store_n(&ring->open, __atomic_load_n(&ring->cur, __ATOMIC_RELAXED) | 1, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     uint64_t position = nt_take_(&ring->cur, NT_LAYOUT_SLOT);
-    if (NT_LIKELY_(position + NT_LAYOUT_SLOT <= __atomic_load_n(&ring->end, __ATOMIC_RELAXED)) ||
+    if (NT_LIKELY_(position <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED)) ||
         nt_ring_announce_(ring, position, NT_LAYOUT_SLOT, (uint32_t)event->object >> NT_LAYOUT_SLOT_BITS))
-        nt_record_put_(base + (position & mask), position, kind_flags, event);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(&ring->open, outer, __ATOMIC_RELAXED);
+        nt_record_put_(ring->base + (position & ring->mask), position, kind_flags, event);
 }
 
 static inline struct nt_layout_tally *nt_tally_inline_(struct nt_layout_object *entry, nt_kind kind)
@@ -157,32 +156,37 @@ static inline void nt_tally_max_(struct nt_layout_tally *tally, uint64_t value)
         __atomic_store_n(&tally->max, value, __ATOMIC_RELAXED);
 }
 
-/* `timed`: *at was given, else the clock is read if the event is logged. */
+/* `timed`: the time was given, else the clock is read if the event is logged. */
 __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt_kind kind, uint64_t value,
-                                                            bool timed, nt_time at, uint64_t argument)
+                                                            uint64_t argument, nt_time at, bool timed)
 {
     uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_;
-    uint32_t generation = (uint32_t)(object.handle >> 32);
-    struct nt_thread_log_ *log = &nt_thread_->log[(uint32_t)object.handle >> NT_LAYOUT_SLOT_BITS & (NT_LOGS_ - 1)];
-    unsigned char *objects = __atomic_load_n(&log->objects, __ATOMIC_RELAXED);
+    uint32_t index = (uint32_t)object.handle >> NT_LAYOUT_SLOT_BITS;
+    struct nt_thread_ *thread = nt_thread_;
+    unsigned char *objects = __atomic_load_n(&thread->wiped[index].objects, __ATOMIC_RELAXED);
     struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
-    if (NT_UNLIKELY_(!objects) || NT_UNLIKELY_(__atomic_load_n(&entry->live, __ATOMIC_RELAXED) != generation) ||
-        NT_UNLIKELY_(generation & NT_LAYOUT_LOCKED)) {
-        nt_count_slow_(object, kind, value, timed ? &at : 0, argument);
+    struct nt_layout_tally *tally;
+    if (NT_UNLIKELY_(!objects) ||
+        NT_UNLIKELY_(__atomic_load_n(&entry->live, __ATOMIC_RELAXED) != (uint32_t)(object.handle >> 32)) ||
+        NT_UNLIKELY_(!(tally = nt_tally_inline_(entry, kind)))) {
+        nt_count_slow_(object, kind, value, argument, at, timed);
         return;
     }
-    struct nt_layout_tally *tally = nt_tally_inline_(entry, kind);
-    struct nt_ring_ *ring = __atomic_load_n(&log->ring, __ATOMIC_RELAXED);
-    if (NT_UNLIKELY_(!tally) || NT_UNLIKELY_(!ring)) {
-        nt_count_slow_(object, kind, value, timed ? &at : 0, argument);
-        return;
-    }
-    if (__atomic_load_n(&log->control[slot], __ATOMIC_RELAXED) & NT_MASK(kind)) {
+    if (__atomic_load_n(&thread->log[index].control[slot], __ATOMIC_RELAXED) & NT_MASK(kind)) {
+        struct nt_ring_ *ring = __atomic_load_n(&thread->log[index].ring, __ATOMIC_RELAXED);
+        if (NT_UNLIKELY_(__atomic_load_n(&ring->open, __ATOMIC_RELAXED))) { /* in a handler, or there is no ring */
+            nt_count_slow_(object, kind, value, argument, at, timed);
+            return;
+        }
         if (!timed) /* before the sum is loaded, so that the two overlap */
             at = nt_now();
+        __atomic_store_n(&ring->open, 1, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
         struct nt_event_ event = { at, __atomic_load_n(&entry->session, __ATOMIC_RELAXED), value, argument,
                                    object.handle, nt_pair_add_(&tally->sum, value) };
         nt_ring_put_(ring, kind, &event);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        __atomic_store_n(&ring->open, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&tally->last, at, __ATOMIC_RELAXED);
     } else {
         nt_pair_add_(&tally->sum, value);
@@ -194,17 +198,17 @@ __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt
 
 static inline void nt_object_count(nt_object object, nt_kind kind, uint64_t value)
 {
-    nt_count_(object, kind, value, false, 0, 0);
+    nt_count_(object, kind, value, 0, 0, false);
 }
 
 static inline void nt_object_count_at(nt_object object, nt_kind kind, uint64_t value, nt_time at)
 {
-    nt_count_(object, kind, value, true, at, 0);
+    nt_count_(object, kind, value, 0, at, true);
 }
 
 static inline void nt_object_count_with(nt_object object, nt_kind kind, uint64_t value, uint64_t argument)
 {
-    nt_count_(object, kind, value, false, 0, argument);
+    nt_count_(object, kind, value, argument, 0, false);
 }
 
 #endif

@@ -141,7 +141,7 @@ static struct nt_layout_object *register_one(struct nt_log *log, uint32_t slot, 
     if (!log_object_back(map, slot))
         return NULL;
     if (entry->last_generation) /* registered by another thread, or closed since */
-        return __atomic_load_n(&entry->live, __ATOMIC_ACQUIRE) == generation ? entry : NULL;
+        return log_object_is(entry, generation) ? entry : NULL;
     const struct log_map *from_map;
     const struct nt_layout_object *from = ancestor_entry(log, slot, generation, &from_map);
     char name[NT_LAYOUT_NAME];

@@ -164,22 +164,20 @@ static void continuation_put(unsigned char *at, uint64_t position, const unsigne
     __atomic_store_n(&to[0], words[0], __ATOMIC_RELAXED);
     for (unsigned i = 1; i < NT_LAYOUT_CONTINUED / 8; i++)
         __atomic_store_n(&to[i + 1], words[i], __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->commit, NT_LAYOUT_CONTINUATION | (position / NT_LAYOUT_SLOT + 1) << 16, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->commit, NT_LAYOUT_COMMIT(position, NT_LAYOUT_CONTINUATION), __ATOMIC_RELEASE);
 }
 
 /* Head and continuations in one reservation, the head last. */
 static void data_put(struct nt_ring_ *ring, struct payload *payload, nt_kind kind, struct nt_event_ *event)
 {
     uint32_t slots = 1 + (payload->size + NT_LAYOUT_CONTINUED - 1) / NT_LAYOUT_CONTINUED;
-    uint64_t bytes = (uint64_t)slots * NT_LAYOUT_SLOT, outer = ring->open;
+    uint64_t bytes = (uint64_t)slots * NT_LAYOUT_SLOT;
     unsigned char *base = __atomic_load_n(&ring->base, __ATOMIC_RELAXED);
     uint64_t mask = __atomic_load_n(&ring->mask, __ATOMIC_RELAXED);
     event->argument = payload->size | (uint64_t)slots << 32;
-    if (!outer)
-        __atomic_store_n(&ring->open, __atomic_load_n(&ring->cur, __ATOMIC_RELAXED) | 1, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    bool outermost = log_ring_open(ring);
     uint64_t position = nt_take_(&ring->cur, bytes);
-    if (position + bytes <= __atomic_load_n(&ring->end, __ATOMIC_RELAXED) ||
+    if (position + bytes - NT_LAYOUT_SLOT <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED) ||
         nt_ring_announce_(ring, position, bytes, (uint32_t)event->object >> NT_LAYOUT_SLOT_BITS)) {
         uint64_t flags = NT_RECORD_DATA | (payload->truncated ? NT_RECORD_TRUNCATED : 0);
         for (uint32_t i = 1; i < slots; i++)
@@ -187,19 +185,16 @@ static void data_put(struct nt_ring_ *ring, struct payload *payload, nt_kind kin
                              payload->bytes + (size_t)(i - 1) * NT_LAYOUT_CONTINUED);
         nt_record_put_(base + (position & mask), position, kind | flags << 8, event);
     }
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(&ring->open, outer, __ATOMIC_RELAXED);
+    log_ring_close(ring, outermost);
 }
 
 static void data_log(struct nt_log *log, struct nt_thread_log_ *part, nt_kind kind, struct nt_event_ *event,
                      const nt_value *values, unsigned count)
 {
     struct payload payload;
-    struct nt_ring_ *ring = part->ring ? part->ring : log_thread_ring(log, part);
-    if (!ring) {
-        __atomic_fetch_add(&log->map.live->dropped_no_ring, 1, __ATOMIC_RELAXED);
+    struct nt_ring_ *ring = log_ring_of(log, part);
+    if (!ring)
         return;
-    }
     /* an eighth of the ring at most, so that two such events never lap each other */
     uint64_t slots = (ring->mask + 1) / 8 / NT_LAYOUT_SLOT;
     uint64_t room = (slots - 1) * NT_LAYOUT_CONTINUED;

@@ -19,7 +19,7 @@
 #define CAP_MIN UINT64_C(524288)
 #define CAP_MAX (UINT64_C(1) << 40)
 
-struct nt_log log_table[NT_LOGS_];
+struct nt_log log_table[LOG_MAX];
 /* What is handed out when none can be had: ignores everything. */
 static struct nt_log log_none = { .broken = true };
 static bool pair_is_atomic;
@@ -150,7 +150,7 @@ void log_opened(struct nt_log *log, bool made)
 static int log_find(const struct log_settings *settings, struct nt_log **ret_log)
 {
     struct nt_log *room = NULL;
-    for (uint32_t i = NT_LOGS_; i-- > 0;) {
+    for (uint32_t i = LOG_MAX; i-- > 0;) {
         struct nt_log *log = &log_table[i];
         if (!log->used) {
             room = log;
@@ -264,7 +264,7 @@ __attribute__((destructor)) static void library_end(void)
         return;
     struct log_guard guard;
     log_guard_enter(&guard);
-    for (uint32_t i = 0; i < NT_LOGS_; i++)
+    for (uint32_t i = 0; i < LOG_MAX; i++)
         if (log_table[i].used && !log_table[i].broken && log_table[i].owner == process->pid)
             state_close(&log_table[i]);
     log_guard_leave(&guard);

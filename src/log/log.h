@@ -51,6 +51,8 @@ struct log_settings {
     uint32_t flags;
 };
 
+#define LOG_MAX 8u /* logs open at once */
+
 struct nt_log {
     bool used;   /* this entry stands for a log, whether it has a file or not */
     bool broken; /* no file could be had; everything is ignored */
@@ -73,11 +75,11 @@ struct nt_log {
 struct log_process {
     uint32_t pid; /* 0: just forked, or never used */
     uint32_t lock;
-    bool refused[NT_LOGS_]; /* logs that this child could not make */
-    struct nt_thread_ *free_threads;
+    bool refused[LOG_MAX]; /* logs that this child could not make */
+    void *free_threads; /* blocks of thread.c */
 };
 
-extern struct nt_log log_table[NT_LOGS_];
+extern struct nt_log log_table[LOG_MAX];
 
 /* ---- guard.c: signals and locks ---- */
 struct log_guard {
@@ -121,12 +123,18 @@ void log_retain(int directory, const struct log_identity *identity, const char *
 void log_thread_init(void);
 /* The calling thread's part for a log, ready to count; NULL: cannot be had. */
 struct nt_thread_log_ *log_thread_enter(struct nt_log *log);
-struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part); /* its ring, got if need be */
+/* A ring for a thread that has none, if it is time to try. */
+struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part);
 void log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring);
 
 /* ---- ring.c ---- */
 struct nt_layout_ring *log_ring_take(struct nt_log *log, uint64_t *ret_position);
 void log_ring_give(struct nt_log *log, struct nt_layout_ring *ring, uint64_t position);
+/* Marks that an event is being written. Returns whether it is the outermost, to be passed to log_ring_close. */
+bool log_ring_open(struct nt_ring_ *ring);
+void log_ring_close(struct nt_ring_ *ring, bool outermost);
+/* The part's ring, got if need be; NULL: none, and the event was counted as dropped. */
+struct nt_ring_ *log_ring_of(struct nt_log *log, struct nt_thread_log_ *part);
 void log_record(struct nt_log *log, struct nt_thread_log_ *part, uint64_t kind_flags, const struct nt_event_ *event);
 
 /* ---- block.c: blocks and strings, under the log's lock ---- */
@@ -159,6 +167,11 @@ struct log_object_plan { /* what a new object is like */
 };
 bool log_object_fill(struct log_map *map, uint32_t slot, uint32_t generation, const struct log_object_plan *plan);
 void log_object_publish(struct nt_layout_object *entry);
+static inline bool log_object_is(const struct nt_layout_object *entry, uint32_t generation)
+{
+    return __atomic_load_n(&entry->live, __ATOMIC_ACQUIRE) == (generation & ~NT_LAYOUT_LOCKED) &&
+           entry->last_generation == generation;
+}
 /* The entry of a living object, registered first if a fork made it ours; NULL: gone. */
 struct nt_layout_object *log_object_enter(struct nt_log *log, nt_object object);
 void log_object_root(struct nt_log *log);

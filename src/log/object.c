@@ -133,7 +133,7 @@ bool log_object_fill(struct log_map *map, uint32_t slot, uint32_t generation, co
 void log_object_publish(struct nt_layout_object *entry)
 {
     __atomic_store_n(&entry->generation, entry->last_generation, __ATOMIC_RELEASE);
-    __atomic_store_n(&entry->live, entry->last_generation, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->live, entry->last_generation & ~NT_LAYOUT_LOCKED, __ATOMIC_RELEASE);
 }
 
 /* Under the lock. The generation of the new life, not yet published; 0: no room. */
@@ -246,7 +246,7 @@ struct nt_layout_object *log_object_enter(struct nt_log *log, nt_object object)
     uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_, generation = (uint32_t)(object.handle >> 32);
     struct log_map *map = &log->map;
     if (slot < map->slot_max && log_is_backed(map, &map->objects[slot], sizeof(map->objects[slot])) &&
-        __atomic_load_n(&map->objects[slot].live, __ATOMIC_ACQUIRE) == generation)
+        log_object_is(&map->objects[slot], generation))
         return &map->objects[slot];
     struct nt_layout_object *entry = log->ancestor_count ? log_fork_register(log, slot, generation) : NULL;
     if (!entry)
@@ -281,7 +281,7 @@ static void object_end(struct log_map *map, struct nt_layout_object *entry, nt_t
 static bool object_retire(struct nt_layout_object *entry, nt_object object)
 {
     uint32_t generation = (uint32_t)(object.handle >> 32);
-    if (__atomic_load_n(&entry->live, __ATOMIC_RELAXED) != generation)
+    if (!log_object_is(entry, generation))
         return false;
     __atomic_store_n(&entry->live, 0, __ATOMIC_RELEASE);
     return true;

@@ -66,6 +66,7 @@ static struct nt_layout_ring *ring_new(struct nt_log *log)
     ring->size = size;
     ring->chunk = chunk;
     ring->backed = first;
+    ring->position = NT_LAYOUT_RING_START;
     map->live->ring_bytes = offset + size;
     __atomic_store_n(&map->live->rings, number + 1, __ATOMIC_RELEASE);
     return ring;
@@ -179,13 +180,11 @@ static void positions_return(struct nt_ring_ *ring, uint64_t position, uint64_t 
 
 bool nt_ring_announce_(struct nt_ring_ *ring, uint64_t position, uint64_t bytes, uint32_t index)
 {
-    struct nt_log *log = &log_table[index & (NT_LOGS_ - 1)];
-    struct nt_layout_ring *shared = __atomic_load_n(&ring->shared, __ATOMIC_RELAXED);
-    if (!shared) /* a handler of this thread forked, and this is the child */
-        return false;
+    struct nt_log *log = &log_table[index & (LOG_MAX - 1)];
+    struct nt_layout_ring *shared = ring->shared;
     uint64_t end = ((position + bytes - 1) & ~(ring->chunk - 1)) + ring->chunk;
     uint64_t open = __atomic_load_n(&ring->open, __ATOMIC_RELAXED);
-    bool laps = open && end > (open & ~UINT64_C(1)) + shared->size;
+    bool laps = open > 1 && end > (open & ~UINT64_C(1)) + shared->size;
     if (laps || !chunk_try(log, ring, end)) {
         positions_return(ring, position, bytes);
         __atomic_store_n(&shared->dropped, __atomic_load_n(&shared->dropped, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
@@ -196,19 +195,49 @@ bool nt_ring_announce_(struct nt_ring_ *ring, uint64_t position, uint64_t bytes,
     raise_to(&shared->reserved, end);
     /* orders `reserved` before every word of the chunk; partner: the reader's acquire fence */
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    raise_to(&ring->end, end);
+    raise_to(&ring->limit, end - NT_LAYOUT_SLOT);
     log_clock_pair(log, false);
     return true;
 }
 
-/* A record of a thread that may have no ring. */
-void log_record(struct nt_log *log, struct nt_thread_log_ *part, uint64_t kind_flags, const struct nt_event_ *event)
+/* The first event of a handler that interrupts one notes where that one can be at the earliest. */
+bool log_ring_open(struct nt_ring_ *ring)
+{
+    const uint64_t longest = (NT_LAYOUT_PAYLOAD / NT_LAYOUT_CONTINUED + 2) * NT_LAYOUT_SLOT;
+    uint64_t outer = __atomic_load_n(&ring->open, __ATOMIC_RELAXED);
+    if (!outer) {
+        __atomic_store_n(&ring->open, 1, __ATOMIC_RELAXED);
+    } else if (outer == 1) {
+        uint64_t cur = __atomic_load_n(&ring->cur, __ATOMIC_RELAXED);
+        __atomic_store_n(&ring->open, (cur > longest ? cur - longest : NT_LAYOUT_SLOT) | 1, __ATOMIC_RELAXED);
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return !outer;
+}
+
+void log_ring_close(struct nt_ring_ *ring, bool outermost)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (outermost)
+        __atomic_store_n(&ring->open, 0, __ATOMIC_RELAXED);
+}
+
+struct nt_ring_ *log_ring_of(struct nt_log *log, struct nt_thread_log_ *part)
 {
     struct nt_ring_ *ring = __atomic_load_n(&part->ring, __ATOMIC_RELAXED);
-    if (!ring)
+    if (!ring->shared) /* the stand-in */
         ring = log_thread_ring(log, part);
-    if (ring)
-        nt_ring_put_(ring, kind_flags, event);
-    else
+    if (!ring)
         __atomic_fetch_add(&log->map.live->dropped_no_ring, 1, __ATOMIC_RELAXED);
+    return ring;
+}
+
+void log_record(struct nt_log *log, struct nt_thread_log_ *part, uint64_t kind_flags, const struct nt_event_ *event)
+{
+    struct nt_ring_ *ring = log_ring_of(log, part);
+    if (!ring)
+        return;
+    bool outermost = log_ring_open(ring);
+    nt_ring_put_(ring, kind_flags, event);
+    log_ring_close(ring, outermost);
 }

@@ -178,23 +178,38 @@ void log_tally_seen(struct nt_layout_tally *tally, uint64_t value, nt_time at)
         ;
 }
 
-/* For shared objects, further kinds, first uses, threads without a ring, forked children, stale handles. */
-void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, const nt_time *at, uint64_t argument)
+/* What is counted on, found with few loads: shared objects come this way each time. NULL: look thoroughly. */
+static struct nt_layout_object *entry_quick(const struct nt_log *log, nt_object object)
+{
+    unsigned char *objects = nt_thread_->wiped[log->index].objects;
+    uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_, generation = (uint32_t)(object.handle >> 32);
+    struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
+    return objects && objects == (unsigned char *)log->map.objects && log_object_is(entry, generation) ? entry : NULL;
+}
+
+/* For shared objects, further kinds, first uses, handlers in an event, threads without a ring, forked children,
+   stale handles. */
+void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, uint64_t argument, nt_time at, bool timed)
 {
     struct nt_log *log = log_of(object);
     if (!log || kind == NT_KIND_NONE || kind >= NT_LAYOUT_CONTINUATION)
         return;
+    struct nt_layout_object *entry = entry_quick(log, object);
+    struct nt_layout_tally *tally = entry ? nt_tally_inline_(entry, kind) : NULL;
     struct nt_thread_log_ *part = log_thread_enter(log);
-    struct nt_layout_object *entry = part ? log_object_enter(log, object) : NULL;
-    struct nt_layout_tally *tally = entry ? log_tally(log, entry, kind) : NULL;
+    if (!tally) {
+        entry = part ? log_object_enter(log, object) : NULL;
+        tally = entry ? log_tally(log, entry, kind) : NULL;
+    }
     if (!tally)
         return;
     bool locked = object.handle >> 32 & NT_LAYOUT_LOCKED;
     bool logged = __atomic_load_n(&log->map.control[entry - log->map.objects], __ATOMIC_RELAXED) & NT_MASK(kind);
-    nt_time now = at ? *at : logged ? nt_now() : 0;
-    struct nt_event_ event = { now, __atomic_load_n(&entry->session, __ATOMIC_RELAXED), value, argument,
+    if (logged && !timed)
+        at = nt_now();
+    struct nt_event_ event = { at, __atomic_load_n(&entry->session, __ATOMIC_RELAXED), value, argument,
                                object.handle, log_tally_add(tally, value, locked) };
     if (logged)
         log_record(log, part, kind, &event);
-    log_tally_seen(tally, value, now);
+    log_tally_seen(tally, value, logged || timed ? at : 0);
 }

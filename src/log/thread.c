@@ -16,15 +16,18 @@
 #define SLAB_BLOCKS 16u
 #define KEYS_INLINE 32u /* the C library keeps so many keys' values without allocating */
 
-/* A page: what the quick path sees, and the rings behind it. */
+/* Two pages: what the quick path sees, and what stands behind it. */
 struct thread_block {
     struct nt_thread_ seen;
     struct thread_block *next_free;
     uint32_t ring_count;
-    struct nt_ring_ rings[NT_LOGS_ + SPARE_RINGS] __attribute__((aligned(64)));
+    uint32_t owner; /* process */
+    struct nt_ring_ none; /* what a thread without a ring has: always open, so that events come the slow way */
+    struct nt_ring_ rings[LOG_MAX + SPARE_RINGS] __attribute__((aligned(64)));
 };
-_Static_assert(sizeof(struct thread_block) <= NT_LAYOUT_PAGE, "a block is a page");
+_Static_assert(sizeof(struct thread_block) <= 2 * NT_LAYOUT_PAGE, "a block is two pages");
 _Static_assert(offsetof(struct thread_block, seen) == 0, "a block starts with what is seen");
+#define BLOCK_BYTES ((size_t)2 * NT_LAYOUT_PAGE)
 
 static struct nt_thread_ thread_none; /* always zero: what a thread has before its first count */
 __thread struct nt_thread_ *nt_thread_ = &thread_none;
@@ -39,18 +42,19 @@ static struct thread_block *block_mine(void)
 
 static struct thread_block *slab_new(struct log_process *process)
 {
-    size_t size = (size_t)SLAB_BLOCKS * NT_LAYOUT_PAGE;
+    size_t size = SLAB_BLOCKS * BLOCK_BYTES;
     unsigned char *slab = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (slab == MAP_FAILED)
         return NULL;
-    if (madvise(slab, size, MADV_WIPEONFORK) != 0) {
-        munmap(slab, size);
-        return NULL;
-    }
+    for (size_t i = 0; i < SLAB_BLOCKS; i++)
+        if (madvise(slab + i * BLOCK_BYTES, NT_LAYOUT_PAGE, MADV_WIPEONFORK) != 0) {
+            munmap(slab, size);
+            return NULL;
+        }
     for (size_t i = SLAB_BLOCKS - 1; i > 0; i--) {
-        struct thread_block *block = (struct thread_block *)(void *)(slab + i * NT_LAYOUT_PAGE);
-        block->next_free = (struct thread_block *)process->free_threads;
-        process->free_threads = &block->seen;
+        struct thread_block *block = (struct thread_block *)(void *)(slab + i * BLOCK_BYTES);
+        block->next_free = process->free_threads;
+        process->free_threads = block;
     }
     return (struct thread_block *)(void *)slab;
 }
@@ -61,15 +65,15 @@ static struct thread_block *block_new(void)
     struct thread_block *block = NULL;
     if (!process || !log_lock(&process->lock))
         return NULL;
-    block = (struct thread_block *)(void *)process->free_threads;
+    block = process->free_threads;
     if (block)
-        process->free_threads = (struct nt_thread_ *)(void *)block->next_free;
+        process->free_threads = block->next_free;
     else
         block = slab_new(process);
     log_unlock(&process->lock);
     if (block) {
         block->next_free = NULL;
-        block->ring_count = 0;
+        block->owner = 0;
         if (thread_key_made && thread_key < KEYS_INLINE)
             pthread_setspecific(thread_key, block);
     }
@@ -78,10 +82,11 @@ static struct thread_block *block_new(void)
 
 static void rings_give(struct nt_thread_ *seen)
 {
-    for (uint32_t i = 0; i < NT_LOGS_; i++) {
+    for (uint32_t i = 0; i < LOG_MAX; i++) {
         struct nt_ring_ *ring = seen->log[i].ring;
         struct nt_log *log = &log_table[i];
-        if (ring && log->used && !log->broken && seen->log[i].objects == (unsigned char *)log->map.objects)
+        bool current = log->used && seen->wiped[i].objects == (unsigned char *)log->map.objects;
+        if (ring && ring->shared && current)
             log_ring_give(log, ring->shared, ring->cur);
     }
 }
@@ -99,8 +104,8 @@ static void thread_end(void *arg)
     if (process && process->pid == (uint32_t)getpid() && log_lock(&process->lock)) {
         rings_give(&block->seen);
         memset(block, 0, sizeof(*block));
-        block->next_free = (struct thread_block *)(void *)process->free_threads;
-        process->free_threads = &block->seen;
+        block->next_free = process->free_threads;
+        process->free_threads = block;
         log_unlock(&process->lock);
     }
     log_guard_leave(&guard);
@@ -113,7 +118,7 @@ void log_thread_init(void)
 
 static struct nt_ring_ *ring_attach(struct nt_log *log, struct thread_block *block, struct nt_thread_log_ *part)
 {
-    if (block->ring_count == NT_LOGS_ + SPARE_RINGS)
+    if (block->ring_count == LOG_MAX + SPARE_RINGS)
         return NULL;
     uint64_t position = 0;
     struct nt_layout_ring *shared = log_ring_take(log, &position);
@@ -125,7 +130,8 @@ static struct nt_ring_ *ring_attach(struct nt_log *log, struct thread_block *blo
     ring->base = log->map.records + shared->offset;
     ring->chunk = shared->chunk;
     ring->cur = position;
-    ring->end = shared->reserved;
+    /* what is left of a chunk that the last owner announced */
+    ring->limit = shared->reserved > NT_LAYOUT_SLOT ? shared->reserved - NT_LAYOUT_SLOT : 0;
     ring->shared = shared;
     __atomic_store_n(&part->ring, ring, __ATOMIC_RELEASE);
     return ring;
@@ -141,15 +147,17 @@ static struct nt_thread_log_ *part_make(struct nt_log *log)
     struct thread_block *block = block_mine();
     if (!block && !(block = block_new()))
         return NULL;
+    if (block->owner != (uint32_t)getpid()) { /* forked: what page 1 says is the parent's */
+        block->owner = (uint32_t)getpid();
+        block->ring_count = 0;
+    }
     struct nt_thread_log_ *part = &block->seen.log[log->index];
-    part->ring = NULL;
-    part->skip = 0;
+    block->none.open = 1;
+    part->ring = &block->none;
     part->control = log->map.control;
-    ring_attach(log, block, part);
-    if (!part->ring)
-        part->skip = RETRY_EVENTS;
+    part->skip = ring_attach(log, block, part) ? 0 : RETRY_EVENTS;
     /* last: from here on handlers of this thread take the quick path */
-    __atomic_store_n(&part->objects, (unsigned char *)log->map.objects, __ATOMIC_RELEASE);
+    __atomic_store_n(&block->seen.wiped[log->index].objects, (unsigned char *)log->map.objects, __ATOMIC_RELEASE);
     nt_thread_ = &block->seen;
     return part;
 }
@@ -158,16 +166,16 @@ struct nt_thread_log_ *log_thread_enter(struct nt_log *log)
 {
     if (!log->used)
         return NULL;
-    struct nt_thread_log_ *part = &nt_thread_->log[log->index];
-    unsigned char *objects = __atomic_load_n(&part->objects, __ATOMIC_RELAXED);
+    struct nt_thread_ *thread = nt_thread_;
+    unsigned char *objects = __atomic_load_n(&thread->wiped[log->index].objects, __ATOMIC_RELAXED);
     if (objects && objects == (unsigned char *)log->map.objects)
-        return part;
+        return &thread->log[log->index];
     const struct log_process *process = log_process();
     if (!process || process->refused[log->index])
         return NULL;
     struct log_guard guard;
     log_guard_enter(&guard);
-    part = part_make(log);
+    struct nt_thread_log_ *part = part_make(log);
     log_guard_leave(&guard);
     return part;
 }
