@@ -11,11 +11,11 @@ extern "C" {
 #endif
 
 enum {
-    NT_EFORMAT = 10001,   /* bytes that are not what they should be: bad magic, offsets, checksums */
-    NT_EVERSION = 10002,  /* a format version that this build does not read */
+    NT_EFORMAT = 10001,    /* bytes that are not what they should be: bad magic, offsets, checksums */
+    NT_EVERSION = 10002,   /* a format version that this build does not read */
     NT_ETRUNCATED = 10003, /* ends before it should */
-    NT_EDISABLED = 10004, /* switched off by NTSCOPE=off */
-    NT_ESYNTAX = 10005    /* text that does not follow its grammar */
+    NT_EDISABLED = 10004,  /* switched off by NTSCOPE=off */
+    NT_ESYNTAX = 10005     /* text that does not follow its grammar */
 };
 
 #ifdef __cplusplus

@@ -37,9 +37,9 @@ typedef struct nt_object {
     uint64_t handle;
 } nt_object;
 
-typedef uint32_t nt_kind;     /* an event kind: NT_WRITE … or one from nt_kind_new */
-typedef uint64_t nt_session;  /* an application's session id; 0: none */
-typedef uint64_t nt_time;     /* ticks of the log's clock, as nt_now gives them */
+typedef uint32_t nt_kind;    /* an event kind: NT_WRITE … or one from nt_kind_new */
+typedef uint64_t nt_session; /* an application's session id; 0: none */
+typedef uint64_t nt_time;    /* ticks of the log's clock, as nt_now gives them */
 
 #define NT_KIND(number, symbol, name, unit, policy, text) NT_##symbol = number,
 enum nt_kind_number {
@@ -77,7 +77,13 @@ typedef struct nt_log_options {
     uint32_t flags;           /* NT_LOG_… */
     uint32_t reserved[7];     /* zero */
 } nt_log_options;
-#define NT_LOG_OPTIONS_INIT { sizeof(nt_log_options), 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0, 0, 0, 0 } }
+#define NT_LOG_OPTIONS_INIT                             \
+    {                                                   \
+        sizeof(nt_log_options), 0, 0, 0, 0, 0, 0, 0, 0, \
+        {                                               \
+            0, 0, 0, 0, 0, 0, 0                         \
+        }                                               \
+    }
 
 /* Opens the program's log of that name, or makes it; a log already open is shared and counted. options may
    be NULL. On failure *ret_log is still a log, one that ignores everything: a program need not check.
@@ -98,17 +104,23 @@ enum { NT_EXCLUSIVE = 0, NT_SHARED = 1 };
 enum { NT_OBJECT_MASKED = 1u /* `mask` holds; else the parent's is inherited */ };
 
 typedef struct nt_object_options {
-    size_t size;        /* of this struct, set by NT_OBJECT_OPTIONS_INIT */
-    const char *name;   /* any bytes, at most 255; longer ones are cut */
-    size_t name_size;   /* bytes; 0: up to the NUL */
-    uint32_t kind;      /* NT_OBJECT_CHANNEL …; default NT_OBJECT_CHANNEL */
-    uint32_t discipline; /* NT_EXCLUSIVE or NT_SHARED */
-    nt_object parent;   /* default: the program's object */
-    uint64_t mask;      /* which kinds are logged: sum of NT_MASK(kind) */
-    uint32_t flags;     /* NT_OBJECT_MASKED */
+    size_t size;          /* of this struct, set by NT_OBJECT_OPTIONS_INIT */
+    const char *name;     /* any bytes, at most 255; longer ones are cut */
+    size_t name_size;     /* bytes; 0: up to the NUL */
+    uint32_t kind;        /* NT_OBJECT_CHANNEL …; default NT_OBJECT_CHANNEL */
+    uint32_t discipline;  /* NT_EXCLUSIVE or NT_SHARED */
+    nt_object parent;     /* default: the program's object */
+    uint64_t mask;        /* which kinds are logged: sum of NT_MASK(kind) */
+    uint32_t flags;       /* NT_OBJECT_MASKED */
     uint32_t reserved[5]; /* zero */
 } nt_object_options;
-#define NT_OBJECT_OPTIONS_INIT { sizeof(nt_object_options), 0, 0, 0, 0, { 0 }, 0, 0, { 0, 0, 0, 0, 0 } }
+#define NT_OBJECT_OPTIONS_INIT                              \
+    {                                                       \
+        sizeof(nt_object_options), 0, 0, 0, 0, { 0 }, 0, 0, \
+        {                                                   \
+            0, 0, 0, 0, 0                                   \
+        }                                                   \
+    }
 
 /* Makes an object and logs `open`. The zero handle if there is no room (counted) or the options are bad. */
 NT_API nt_object nt_object_new(nt_log *log, const nt_object_options *options);
@@ -137,7 +149,13 @@ typedef struct nt_kind_options {
     uint32_t keep;        /* not 0: never dropped by a sampler, never merged */
     uint32_t reserved[4];
 } nt_kind_options;
-#define NT_KIND_OPTIONS_INIT { sizeof(nt_kind_options), 0, 0, 0, 0, { 0, 0, 0, 0 } }
+#define NT_KIND_OPTIONS_INIT                 \
+    {                                        \
+        sizeof(nt_kind_options), 0, 0, 0, 0, \
+        {                                    \
+            0, 0, 0, 0                       \
+        }                                    \
+    }
 
 /* Declares a kind; the same name again gives the same kind if its fields are the same. 0, -EINVAL, -EEXIST
    (same name, other fields), -ENOSPC (191 kinds are declared). *ret_kind is 0 on failure: ignored when used. */
@@ -156,8 +174,8 @@ typedef struct nt_value {
 
 /* Counts an event that carries fields: they are logged with it, cut at 4096 bytes and flagged. */
 NT_API void nt_object_record(nt_object object, nt_kind kind, uint64_t value, const nt_value *values, unsigned count);
-NT_API void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const nt_value *values,
-                                unsigned count, nt_time at);
+NT_API void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const nt_value *values, unsigned count,
+                                nt_time at);
 
 /* ---- Counting ---- */
 

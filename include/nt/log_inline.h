@@ -182,8 +182,12 @@ __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt
             at = nt_now();
         __atomic_store_n(&ring->open, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        struct nt_event_ event = { at, __atomic_load_n(&entry->session, __ATOMIC_RELAXED), value, argument,
-                                   object.handle, nt_pair_add_(&tally->sum, value) };
+        struct nt_event_ event = { at,
+                                   __atomic_load_n(&entry->session, __ATOMIC_RELAXED),
+                                   value,
+                                   argument,
+                                   object.handle,
+                                   nt_pair_add_(&tally->sum, value) };
         nt_ring_put_(ring, kind, &event);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         __atomic_store_n(&ring->open, 0, __ATOMIC_RELAXED);

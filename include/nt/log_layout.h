@@ -21,30 +21,30 @@
 #define NT_LAYOUT_PAGE 4096u
 
 /* ---- Limits of version 1 ---- */
-#define NT_LAYOUT_KINDS 256u          /* event kinds, 0 and 255 are none */
-#define NT_LAYOUT_USER_KIND 64u       /* the first user-defined kind */
-#define NT_LAYOUT_CONTINUATION 255u   /* "kind" of a continuation slot */
-#define NT_LAYOUT_MASK_KINDS 48u      /* mask bits; kinds from 47 on share the last one */
-#define NT_LAYOUT_SLOT_BITS 28u       /* object slots */
-#define NT_LAYOUT_LOCKED 0x80000000u  /* generation bit: counted with a locked 16-byte update */
-#define NT_LAYOUT_FIELDS 16u          /* fields of a user-defined kind */
-#define NT_LAYOUT_NAME 255u           /* bytes of an object's name */
-#define NT_LAYOUT_PAYLOAD 4096u       /* bytes of a user event's fields */
-#define NT_LAYOUT_OWNERS 12u          /* owners remembered of a ring */
+#define NT_LAYOUT_KINDS 256u         /* event kinds, 0 and 255 are none */
+#define NT_LAYOUT_USER_KIND 64u      /* the first user-defined kind */
+#define NT_LAYOUT_CONTINUATION 255u  /* "kind" of a continuation slot */
+#define NT_LAYOUT_MASK_KINDS 48u     /* mask bits; kinds from 47 on share the last one */
+#define NT_LAYOUT_SLOT_BITS 28u      /* object slots */
+#define NT_LAYOUT_LOCKED 0x80000000u /* generation bit: counted with a locked 16-byte update */
+#define NT_LAYOUT_FIELDS 16u         /* fields of a user-defined kind */
+#define NT_LAYOUT_NAME 255u          /* bytes of an object's name */
+#define NT_LAYOUT_PAYLOAD 4096u      /* bytes of a user event's fields */
+#define NT_LAYOUT_OWNERS 12u         /* owners remembered of a ring */
 #define NT_LAYOUT_CLOCK_PAIRS 64u
 
 /* ---- Regions ---- */
 enum nt_layout_region_id {
-    NT_REGION_BITMAP = 1,   /* one bit a file page: set once the page is backed; a reader touches no other */
-    NT_REGION_REDO = 2,     /* struct nt_layout_redo */
-    NT_REGION_KINDS = 3,    /* struct nt_layout_kind[]: user-defined kinds */
-    NT_REGION_CONTROL = 4,  /* uint64_t[]: a word an object; the only part that others may write, with: */
-    NT_REGION_CHANGES = 5,  /* struct nt_layout_change[]: who changed it last */
-    NT_REGION_OBJECTS = 6,  /* struct nt_layout_object[] */
-    NT_REGION_BLOCKS = 7,   /* units of 64 bytes: further tallies; unit 0 is never used */
-    NT_REGION_STRINGS = 8,  /* units of 16 bytes: names; unit 0 is never used */
-    NT_REGION_RINGS = 9,    /* struct nt_layout_ring[]: the directory */
-    NT_REGION_RECORDS = 10, /* the rings themselves */
+    NT_REGION_BITMAP = 1,     /* one bit a file page: set once the page is backed; a reader touches no other */
+    NT_REGION_REDO = 2,       /* struct nt_layout_redo */
+    NT_REGION_KINDS = 3,      /* struct nt_layout_kind[]: user-defined kinds */
+    NT_REGION_CONTROL = 4,    /* uint64_t[]: a word an object; the only part that others may write, with: */
+    NT_REGION_CHANGES = 5,    /* struct nt_layout_change[]: who changed it last */
+    NT_REGION_OBJECTS = 6,    /* struct nt_layout_object[] */
+    NT_REGION_BLOCKS = 7,     /* units of 64 bytes: further tallies; unit 0 is never used */
+    NT_REGION_STRINGS = 8,    /* units of 16 bytes: names; unit 0 is never used */
+    NT_REGION_RINGS = 9,      /* struct nt_layout_ring[]: the directory */
+    NT_REGION_RECORDS = 10,   /* the rings themselves */
     NT_REGION_SESSIONS = 11,  /* place kept for session names and parents */
     NT_REGION_SETTLEMENT = 12 /* place kept for totals by session */
 };
@@ -60,8 +60,8 @@ struct nt_layout_region {
 
 /* ---- Page 0: written once, before the file gets its name ---- */
 enum {
-    NT_HEADER_CLOCK_TSC = 1u,  /* ticks are the processor's; else nanoseconds of CLOCK_MONOTONIC */
-    NT_HEADER_FORKED = 2u      /* made by a child at its first count; `origin` is the parent's log */
+    NT_HEADER_CLOCK_TSC = 1u, /* ticks are the processor's; else nanoseconds of CLOCK_MONOTONIC */
+    NT_HEADER_FORKED = 2u     /* made by a child at its first count; `origin` is the parent's log */
 };
 enum { NT_HEADER_HOST, NT_HEADER_DOMAIN, NT_HEADER_NODE, NT_HEADER_PROGRAM, NT_HEADER_NAME, NT_HEADER_STRINGS };
 
@@ -72,18 +72,18 @@ struct nt_layout_header {
     uint64_t file_size;   /* bytes, most of them never backed */
     uint64_t cap;         /* bytes that may be backed */
     uint32_t region_count;
-    uint32_t flags;        /* NT_HEADER_… */
-    uint64_t id;           /* of this log, unlike any other's */
-    uint64_t origin;       /* id of the log of the process that this one was forked from, or 0 */
-    uint32_t pid;          /* in its own pid namespace */
+    uint32_t flags;  /* NT_HEADER_… */
+    uint64_t id;     /* of this log, unlike any other's */
+    uint64_t origin; /* id of the log of the process that this one was forked from, or 0 */
+    uint32_t pid;    /* in its own pid namespace */
     uint32_t origin_pid;
-    uint64_t start_time;   /* of the process: field 22 of /proc/PID/stat, clock ticks since boot */
+    uint64_t start_time;    /* of the process: field 22 of /proc/PID/stat, clock ticks since boot */
     uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
-    uint64_t image;        /* differs after every exec */
+    uint64_t image;         /* differs after every exec */
     uint8_t boot_id[16];
-    uint64_t opened;       /* ticks */
-    uint64_t ring_bytes;   /* of an ordinary ring */
-    uint32_t index;        /* of the log within its process, as handles carry it */
+    uint64_t opened;     /* ticks */
+    uint64_t ring_bytes; /* of an ordinary ring */
+    uint32_t index;      /* of the log within its process, as handles carry it */
     uint32_t uid;
     uint64_t spare[4];
     struct nt_layout_region regions[NT_LAYOUT_REGIONS]; /* at 160 */
@@ -114,25 +114,25 @@ struct nt_layout_clock_pair { /* three clocks read at once */
 };
 
 struct nt_layout_live {
-    uint32_t state; /* NT_STATE_…; release */
-    uint32_t lock;  /* of the writers of tables: thread id, 0 free; of no use to a reader */
-    uint64_t closed; /* ticks */
-    uint64_t backed; /* bytes backed so far, at most `cap` */
-    uint32_t slots;  /* objects: slots below this were used once; release */
-    uint32_t rings;  /* directory entries in use; release */
-    uint32_t kinds;  /* user-defined kinds; release */
-    uint32_t living; /* objects not closed */
+    uint32_t state;                            /* NT_STATE_…; release */
+    uint32_t lock;                             /* of the writers of tables: thread id, 0 free; of no use to a reader */
+    uint64_t closed;                           /* ticks */
+    uint64_t backed;                           /* bytes backed so far, at most `cap` */
+    uint32_t slots;                            /* objects: slots below this were used once; release */
+    uint32_t rings;                            /* directory entries in use; release */
+    uint32_t kinds;                            /* user-defined kinds; release */
+    uint32_t living;                           /* objects not closed */
     uint32_t free_head, free_tail, free_count; /* closed slots, longest closed first */
-    uint32_t blocks;  /* units of the block region used so far */
-    uint32_t strings; /* units of the string region used so far */
-    uint32_t free_block[2];   /* heads of the lists of free blocks: tally blocks, extra blocks */
-    uint32_t free_string[12]; /* heads of the lists of free strings: 16 << n bytes */
-    uint32_t openers;         /* copies of the library that hold the log open */
-    uint64_t dropped_no_ring;  /* events of threads that got no ring */
-    uint64_t refused_objects;  /* objects that found no room */
-    uint64_t refused_tallies;  /* counts that found no room for their tally */
-    uint64_t stale;            /* calls on objects that were closed */
-    uint64_t ring_bytes;       /* bytes of all rings */
+    uint32_t blocks;                           /* units of the block region used so far */
+    uint32_t strings;                          /* units of the string region used so far */
+    uint32_t free_block[2];                    /* heads of the lists of free blocks: tally blocks, extra blocks */
+    uint32_t free_string[12];                  /* heads of the lists of free strings: 16 << n bytes */
+    uint32_t openers;                          /* copies of the library that hold the log open */
+    uint64_t dropped_no_ring;                  /* events of threads that got no ring */
+    uint64_t refused_objects;                  /* objects that found no room */
+    uint64_t refused_tallies;                  /* counts that found no room for their tally */
+    uint64_t stale;                            /* calls on objects that were closed */
+    uint64_t ring_bytes;                       /* bytes of all rings */
     uint64_t spare1[5];
     uint64_t clock_pairs; /* written so far, the newest NT_LAYOUT_CLOCK_PAIRS are kept; release */
     struct nt_layout_clock_pair clock[NT_LAYOUT_CLOCK_PAIRS];
@@ -169,9 +169,9 @@ struct nt_layout_object {
     uint8_t tally_kind[3]; /* kinds of the tallies in this entry, 0 none; release */
     uint8_t flags;
     uint64_t session;
-    uint64_t fresh;   /* mask bits of kinds not logged since the session was set */
-    uint32_t blocks;  /* first struct nt_layout_tally_block, in units, 0 none; release */
-    uint32_t extras;  /* first struct nt_layout_extra, in units, 0 none; release */
+    uint64_t fresh;  /* mask bits of kinds not logged since the session was set */
+    uint32_t blocks; /* first struct nt_layout_tally_block, in units, 0 none; release */
+    uint32_t extras; /* first struct nt_layout_extra, in units, 0 none; release */
     struct nt_layout_tally tally[3];
     /* at 128: sums already settled to sessions */
     struct nt_layout_pair settled[3];
@@ -179,23 +179,23 @@ struct nt_layout_object {
     uint32_t next_free;     /* slot */
     uint32_t epoch;         /* number of predecessors */
     /* at 192: the description, fixed while `generation` stands */
-    uint32_t generation; /* of the life described here, 0 while it is being written; release */
-    uint8_t kind;        /* NT_OBJECT_… */
-    uint8_t discipline;  /* 0 exclusive, 1 shared */
-    uint8_t life;        /* NT_LIFE_… */
-    uint8_t described;   /* NT_DESCRIBED_… */
-    uint32_t parent;     /* slot */
-    uint32_t parent_generation; /* 0: no parent */
-    uint32_t previous;          /* slot */
+    uint32_t generation;          /* of the life described here, 0 while it is being written; release */
+    uint8_t kind;                 /* NT_OBJECT_… */
+    uint8_t discipline;           /* 0 exclusive, 1 shared */
+    uint8_t life;                 /* NT_LIFE_… */
+    uint8_t described;            /* NT_DESCRIBED_… */
+    uint32_t parent;              /* slot */
+    uint32_t parent_generation;   /* 0: no parent */
+    uint32_t previous;            /* slot */
     uint32_t previous_generation; /* 0: no predecessor */
-    uint32_t name;         /* in units of the string region */
-    uint16_t name_size;    /* bytes, any of them, not terminated */
-    uint16_t name_room;    /* bytes of its cell */
-    uint64_t opened;       /* ticks */
-    uint64_t closed;       /* ticks, 0 while open */
-    uint32_t link_key;     /* place kept: string units */
-    uint32_t remote;       /* place kept: string units */
-    uint32_t last_generation; /* of the slot's latest life, also when nothing is described any more */
+    uint32_t name;                /* in units of the string region */
+    uint16_t name_size;           /* bytes, any of them, not terminated */
+    uint16_t name_room;           /* bytes of its cell */
+    uint64_t opened;              /* ticks */
+    uint64_t closed;              /* ticks, 0 while open */
+    uint32_t link_key;            /* place kept: string units */
+    uint32_t remote;              /* place kept: string units */
+    uint32_t last_generation;     /* of the slot's latest life, also when nothing is described any more */
     uint32_t spare;
 } __attribute__((aligned(64)));
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_tally) == 32);
@@ -208,9 +208,9 @@ NT_LAYOUT_AT(nt_layout_object, name, 216);
 NT_LAYOUT_AT(nt_layout_object, opened, 224);
 
 struct nt_layout_tally_block { /* 4 units: tallies of further kinds */
-    uint32_t next;    /* units, 0 none */
-    uint32_t owner;   /* slot */
-    uint8_t kind[4];  /* 0 none; release */
+    uint32_t next;             /* units, 0 none */
+    uint32_t owner;            /* slot */
+    uint8_t kind[4];           /* 0 none; release */
     uint32_t spare0[5];
     struct nt_layout_tally tally[4];
     struct nt_layout_pair settled[4];
@@ -225,8 +225,8 @@ enum {
 };
 
 struct nt_layout_extra { /* 2 units: sums about one kind of an object that are not its own counts */
-    uint32_t next;  /* units, 0 none */
-    uint32_t owner; /* slot */
+    uint32_t next;       /* units, 0 none */
+    uint32_t owner;      /* slot */
     uint8_t kind;
     uint8_t holds; /* NT_EXTRA_…; release */
     uint16_t spare0;
@@ -244,16 +244,16 @@ NT_LAYOUT_ASSERT(sizeof(struct nt_layout_extra) == 128);
 struct nt_layout_redo_entry {
     uint8_t kind;
     uint8_t spare[7];
-    uint64_t max;  /* new value of closed_max */
+    uint64_t max;                 /* new value of closed_max */
     struct nt_layout_pair closed; /* new value */
-    uint64_t last; /* new value of closed_last */
+    uint64_t last;                /* new value of closed_last */
     uint64_t spare1;
 };
 struct nt_layout_redo {
     uint64_t sequence; /* even: at rest. odd: being applied; the entries hold, the object's own do not. release */
-    uint32_t slot, generation;               /* the object */
-    uint32_t parent, parent_generation;      /* where it goes */
-    uint32_t count;                          /* of entries */
+    uint32_t slot, generation;          /* the object */
+    uint32_t parent, parent_generation; /* where it goes */
+    uint32_t count;                     /* of entries */
     uint32_t spare[9];
     struct nt_layout_redo_entry entries[NT_LAYOUT_KINDS];
 };
@@ -282,22 +282,22 @@ struct nt_layout_owner {
     uint64_t since; /* ticks */
     uint32_t tid;
     uint32_t spare;
-    uint64_t copy;  /* which copy of the library in the process */
+    uint64_t copy; /* which copy of the library in the process */
 };
 
 struct nt_layout_ring {
-    uint64_t reserved; /* positions below may be overwritten or written: raised, with a release fence behind,
+    uint64_t reserved;   /* positions below may be overwritten or written: raised, with a release fence behind,
                           before any slot of a chunk is touched; never lowered */
-    uint64_t dropped;  /* events refused */
-    uint64_t position; /* while idle: where the next owner goes on */
+    uint64_t dropped;    /* events refused */
+    uint64_t position;   /* while idle: where the next owner goes on */
     uint64_t idle_since; /* ticks */
     uint64_t spare0[4];
-    uint64_t offset;   /* in the record region, page-aligned */
-    uint64_t size;     /* bytes, a power of two */
-    uint64_t chunk;    /* bytes, a power of two, at most size / 8 */
-    uint64_t backed;   /* bytes from the start that are backed; release */
-    uint32_t state;    /* NT_RING_… */
-    uint32_t owners;   /* so far; the newest NT_LAYOUT_OWNERS are kept, at number modulo that; release */
+    uint64_t offset; /* in the record region, page-aligned */
+    uint64_t size;   /* bytes, a power of two */
+    uint64_t chunk;  /* bytes, a power of two, at most size / 8 */
+    uint64_t backed; /* bytes from the start that are backed; release */
+    uint32_t state;  /* NT_RING_… */
+    uint32_t owners; /* so far; the newest NT_LAYOUT_OWNERS are kept, at number modulo that; release */
     uint64_t spare1[3];
     struct nt_layout_owner owner[NT_LAYOUT_OWNERS];
 } __attribute__((aligned(64)));
@@ -320,13 +320,13 @@ enum {
 };
 
 struct nt_layout_record {
-    uint64_t time;   /* ticks */
+    uint64_t time; /* ticks */
     uint64_t commit;
     uint64_t session;
     uint64_t value;
     struct nt_layout_pair sum; /* this event included */
     uint64_t argument;
-    uint32_t object;     /* slot in the low 28 bits; the others are the program's own */
+    uint32_t object; /* slot in the low 28 bits; the others are the program's own */
     uint32_t generation;
 } __attribute__((aligned(64)));
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_record) == 64);

@@ -20,8 +20,7 @@ static bool region_grow(struct log_map *map, unsigned char *region, uint64_t off
     if (step > limit - from)
         step = limit - from;
     /* a smaller step may still fit when a whole one does not */
-    return log_back(map, region + from, step < bytes ? bytes : step) ||
-           log_back(map, region + offset, bytes);
+    return log_back(map, region + from, step < bytes ? bytes : step) || log_back(map, region + offset, bytes);
 }
 
 uint32_t log_block_new(struct log_map *map, uint32_t units)
@@ -69,7 +68,7 @@ bool log_string_set(struct log_map *map, struct nt_layout_object *entry, const c
 {
     uint32_t class = 0;
     while ((size_t)16 << class < size)
-        class++;
+        class ++;
     if (!entry->name || entry->name_room < size) {
         uint32_t cell = string_new(map, class);
         if (!cell)

@@ -55,7 +55,7 @@ static struct nt_layout_clock_pair pair_read(void)
         uint64_t after = nt_now();
         if (after - before < width) {
             width = after - before;
-            best = (struct nt_layout_clock_pair) { before + width / 2, monotonic, realtime };
+            best = (struct nt_layout_clock_pair){ before + width / 2, monotonic, realtime };
         }
     }
     return best;

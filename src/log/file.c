@@ -241,30 +241,40 @@ static int file_create(struct nt_log *log, int directory, const char *name, cons
     return error;
 }
 
+static bool file_is_ours(const struct log_map *map, const struct log_identity *identity)
+{
+    const struct nt_layout_header *header = (const struct nt_layout_header *)(void *)map->base;
+    return memcmp(header->magic, NT_LAYOUT_MAGIC, sizeof(header->magic)) == 0 && header->pid == identity->pid &&
+           header->start_time == identity->start_time && header->image == identity->image &&
+           header->file_size == map->size;
+}
+
+static int file_check(int fd, uint64_t *ret_size)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1 || (uint64_t)st.st_size < 2 * NT_LAYOUT_PAGE)
+        return -EPERM;
+    *ret_size = (uint64_t)st.st_size;
+    return 0;
+}
+
 /* Another copy of the library in this process may have made the file already. */
 static int file_attach(struct nt_log *log, int directory, const char *name, const struct log_identity *identity)
 {
     int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    struct stat st;
-    int error = fstat(fd, &st) == 0 ? 0 : -errno;
-    if (error == 0 && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1 ||
-                       (uint64_t)st.st_size < 2 * NT_LAYOUT_PAGE))
-        error = -EPERM;
+    int error = file_check(fd, &log->map.size);
     if (error == 0) {
-        log->map.size = (uint64_t)st.st_size;
         log->map.base = map_file(fd, log->map.size);
         error = log->map.base ? 0 : -errno;
     }
     close(fd);
     if (error < 0)
         return error;
-    const struct nt_layout_header *header = (const struct nt_layout_header *)(void *)log->map.base;
-    bool ours = memcmp(header->magic, NT_LAYOUT_MAGIC, sizeof(header->magic)) == 0 && header->pid == identity->pid &&
-                header->start_time == identity->start_time && header->image == identity->image &&
-                header->file_size == log->map.size && log_layout_bind(&log->map);
-    return ours ? 0 : -EEXIST;
+    return file_is_ours(&log->map, identity) && log_layout_bind(&log->map) ? 0 : -EEXIST;
 }
 
 static void map_drop(struct log_map *map)

@@ -35,7 +35,7 @@ static void fold_add(struct fold *fold, nt_kind kind, struct nt_layout_pair sum,
             return;
         }
         entry = &redo->entries[redo->count++];
-        *entry = (struct nt_layout_redo_entry) { .kind = (uint8_t)kind };
+        *entry = (struct nt_layout_redo_entry){ .kind = (uint8_t)kind };
         if (extra->holds & NT_EXTRA_CLOSED) {
             entry->closed = extra->closed;
             entry->max = extra->closed_max;
@@ -77,7 +77,7 @@ static void fold_apply(struct fold *fold)
     for (uint32_t i = 0; i < redo->count; i++) {
         const struct nt_layout_redo_entry *entry = &redo->entries[i];
         struct nt_layout_extra *extra = log_extra(fold->map, fold->to, entry->kind);
-        nt_pair_copy_(&extra->closed, (nt_pair_) { entry->closed.count, entry->closed.total });
+        nt_pair_copy_(&extra->closed, (nt_pair_){ entry->closed.count, entry->closed.total });
         __atomic_store_n(&extra->closed_max, entry->max, __ATOMIC_RELAXED);
         __atomic_store_n(&extra->closed_last, entry->last, __ATOMIC_RELAXED);
         __atomic_store_n(&extra->holds, extra->holds | NT_EXTRA_CLOSED, __ATOMIC_RELEASE);

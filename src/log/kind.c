@@ -208,8 +208,9 @@ static void data_log(struct nt_log *log, struct nt_thread_log_ *part, nt_kind ki
     size_t tail = payload.size % NT_LAYOUT_CONTINUED; /* nothing of the stack gets into the file */
     if (tail)
         memset(payload.bytes + payload.size, 0,
-               NT_LAYOUT_CONTINUED - tail < sizeof(payload.bytes) - payload.size ? NT_LAYOUT_CONTINUED - tail
-                                                                                 : sizeof(payload.bytes) - payload.size);
+               NT_LAYOUT_CONTINUED - tail < sizeof(payload.bytes) - payload.size
+                   ? NT_LAYOUT_CONTINUED - tail
+                   : sizeof(payload.bytes) - payload.size);
     data_put(ring, &payload, kind, event);
 }
 
@@ -225,7 +226,11 @@ void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const n
     if (!tally)
         return;
     bool locked = object.handle >> 32 & NT_LAYOUT_LOCKED;
-    struct nt_event_ event = { at, __atomic_load_n(&entry->session, __ATOMIC_RELAXED), value, 0, object.handle,
+    struct nt_event_ event = { at,
+                               __atomic_load_n(&entry->session, __ATOMIC_RELAXED),
+                               value,
+                               0,
+                               object.handle,
                                log_tally_add(tally, value, locked) };
     if (__atomic_load_n(&log->map.control[entry - log->map.objects], __ATOMIC_RELAXED) & NT_MASK(kind))
         data_log(log, part, kind, &event, values, count);

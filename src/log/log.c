@@ -23,6 +23,7 @@ struct nt_log log_table[LOG_MAX];
 /* What is handed out when none can be had: ignores everything. */
 static struct nt_log log_none = { .broken = true };
 static bool pair_is_atomic;
+static void library_load(void);
 
 bool log_pair_is_atomic(void)
 {
@@ -114,9 +115,10 @@ static int settings_take(const nt_log_options *options, struct log_settings *set
 static int log_start(struct nt_log *log, const struct log_settings *settings)
 {
     struct log_identity identity;
-    uint32_t index = (uint32_t)(log - log_table);
+    uint32_t index = (uint32_t)(log - log_table), uses = log->uses + 1;
     memset(log, 0, sizeof(*log));
     log->index = index;
+    log->uses = uses;
     log->settings = *settings;
     log->owner = (uint32_t)getpid();
     int error = log_identity(&identity);
@@ -153,7 +155,8 @@ static int log_find(const struct log_settings *settings, struct nt_log **ret_log
     for (uint32_t i = LOG_MAX; i-- > 0;) {
         struct nt_log *log = &log_table[i];
         if (!log->used) {
-            room = log;
+            /* the place used least: threads that missed the last close may still look at it */
+            room = !room || log->uses <= room->uses ? log : room;
         } else if (strcmp(log->settings.name, settings->name) == 0 &&
                    strcmp(log->settings.directory, settings->directory) == 0) {
             log->references++;
@@ -182,6 +185,7 @@ int nt_log_open(const nt_log_options *options, nt_log **ret_log)
     if (error < 0)
         return error;
     int saved = errno;
+    library_load();
     struct log_process *process = log_process();
     if (!process)
         return -ENOSYS;
@@ -245,8 +249,12 @@ const char *nt_log_path(const nt_log *log)
 
 /* ---- loading and ending ---- */
 
+/* Also called by the first open, which may come from a constructor that runs before ours. */
 __attribute__((constructor)) static void library_load(void)
 {
+    static int loaded;
+    if (__atomic_exchange_n(&loaded, 1, __ATOMIC_ACQ_REL))
+        return;
     int saved = errno;
     __builtin_cpu_init();
     /* Intel and AMD both guarantee aligned 16-byte loads and stores on processors with AVX */

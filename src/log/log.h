@@ -58,6 +58,7 @@ struct nt_log {
     bool broken; /* no file could be had; everything is ignored */
     bool ended;  /* said to be closed */
     int references;
+    uint32_t uses; /* logs that had this place so far */
     uint32_t index;
     uint32_t owner;      /* process that mapped `map`; another one: forked since */
     uint32_t origin_pid; /* of the process that this one was forked from */
@@ -76,7 +77,7 @@ struct log_process {
     uint32_t pid; /* 0: just forked, or never used */
     uint32_t lock;
     bool refused[LOG_MAX]; /* logs that this child could not make */
-    void *free_threads; /* blocks of thread.c */
+    void *free_threads;    /* blocks of thread.c */
 };
 
 extern struct nt_log log_table[LOG_MAX];

@@ -18,7 +18,7 @@ struct nt_log *log_of(nt_object object)
 
 static nt_object object_of(const struct nt_log *log, uint32_t slot, uint32_t generation)
 {
-    return (nt_object) { (uint64_t)generation << 32 | (uint64_t)log->index << NT_LAYOUT_SLOT_BITS | slot };
+    return (nt_object){ (uint64_t)generation << 32 | (uint64_t)log->index << NT_LAYOUT_SLOT_BITS | slot };
 }
 
 /* ---- room ---- */
@@ -167,7 +167,7 @@ static nt_object object_opened(struct nt_log *log, uint32_t slot, uint32_t gener
 {
     if (!generation) {
         __atomic_fetch_add(&log->map.live->refused_objects, 1, __ATOMIC_RELAXED);
-        return (nt_object) { 0 };
+        return (nt_object){ 0 };
     }
     const struct nt_layout_object *entry = &log->map.objects[slot];
     nt_object object = object_of(log, slot, generation);
@@ -179,10 +179,10 @@ static nt_object object_opened(struct nt_log *log, uint32_t slot, uint32_t gener
 void log_object_root(struct nt_log *log)
 {
     struct log_object_plan plan = { .name = log->settings.name,
-                                .name_size = strlen(log->settings.name),
-                                .kind = NT_OBJECT_PROCESS,
-                                .discipline = NT_SHARED,
-                                .mask = NT_MASK_DEFAULT };
+                                    .name_size = strlen(log->settings.name),
+                                    .kind = NT_OBJECT_PROCESS,
+                                    .discipline = NT_SHARED,
+                                    .mask = NT_MASK_DEFAULT };
     uint32_t slot;
     if (object_make(&log->map, &plan, &slot))
         log_object_publish(&log->map.objects[slot]);
@@ -191,7 +191,7 @@ void log_object_root(struct nt_log *log)
 nt_object nt_log_object(nt_log *log)
 {
     if (!log || !log->used || !log_thread_enter(log))
-        return (nt_object) { 0 };
+        return (nt_object){ 0 };
     return object_of(log, 0, log->map.objects[0].generation);
 }
 
@@ -204,13 +204,9 @@ static bool options_bad(const nt_object_options *options)
            options->kind > UINT8_MAX || options->flags & ~(uint32_t)NT_OBJECT_MASKED;
 }
 
-nt_object nt_object_new(nt_log *log, const nt_object_options *options)
+static struct log_object_plan plan_new(const struct log_map *map, const nt_object_options *options,
+                                       const struct nt_layout_object *parent)
 {
-    const nt_object none = { 0 };
-    if (!log || !log->used || !options || options_bad(options) || !log_thread_enter(log))
-        return none;
-    nt_object above = log_of(options->parent) == log ? options->parent : nt_log_object(log);
-    struct nt_layout_object *parent = log_object_enter(log, above);
     struct log_object_plan plan = { .name = options->name ? options->name : "", .name_size = options->name_size };
     if (!plan.name_size)
         plan.name_size = strlen(plan.name);
@@ -220,12 +216,22 @@ nt_object nt_object_new(nt_log *log, const nt_object_options *options)
     plan.discipline = (uint8_t)options->discipline;
     plan.mask = options->flags & NT_OBJECT_MASKED ? options->mask : NT_MASK_DEFAULT;
     if (parent) {
-        plan.parent = (uint32_t)(parent - log->map.objects);
+        plan.parent = (uint32_t)(parent - map->objects);
         plan.parent_generation = parent->generation;
         plan.session = parent->session;
         if (!(options->flags & NT_OBJECT_MASKED))
-            plan.mask = __atomic_load_n(&log->map.control[plan.parent], __ATOMIC_RELAXED);
+            plan.mask = __atomic_load_n(&map->control[plan.parent], __ATOMIC_RELAXED);
     }
+    return plan;
+}
+
+nt_object nt_object_new(nt_log *log, const nt_object_options *options)
+{
+    const nt_object none = { 0 };
+    if (!log || !log->used || !options || options_bad(options) || !log_thread_enter(log))
+        return none;
+    nt_object above = log_of(options->parent) == log ? options->parent : nt_log_object(log);
+    struct log_object_plan plan = plan_new(&log->map, options, log_object_enter(log, above));
     struct log_guard guard;
     uint32_t slot = 0, generation = 0;
     log_guard_enter(&guard);

@@ -47,7 +47,9 @@ static bool number_take(const char *text, size_t *size, unsigned base, uint64_t 
     size_t at = *size;
     while (at > 0 && text[at - 1] != '.') {
         char c = text[--at];
-        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                : 99;
         if (digit >= base)
             return false;
         value += digit * place;
@@ -148,8 +150,8 @@ void log_retain(int directory, const struct log_identity *identity, const char *
     const char *keep = secure_getenv("NTSCOPE_KEEP");
     if (keep && strcmp(keep, "all") == 0)
         return;
-    struct retain_scratch *scratch =
-        mmap(NULL, sizeof(*scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct retain_scratch *scratch = mmap(NULL, sizeof(*scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                          -1, 0);
     if (scratch == MAP_FAILED)
         return;
     directory_read(scratch, directory, identity);

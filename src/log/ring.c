@@ -101,7 +101,8 @@ static struct nt_layout_ring *ring_orphan(struct nt_log *log)
     for (uint32_t i = 0; i < map->live->rings && i < map->ring_max; i++) {
         struct nt_layout_ring *ring = &map->rings[i];
         if ((ring->state == NT_RING_OWNED || ring->state == NT_RING_RETIRED) && owner_gone(ring)) {
-            ring->position = ring->reserved; /* where it stopped in its last chunk is not known */
+            /* where it stopped in its last chunk is not known */
+            ring->position = ring->reserved > NT_LAYOUT_RING_START ? ring->reserved : NT_LAYOUT_RING_START;
             return ring;
         }
     }

@@ -7,8 +7,9 @@
 
 static struct nt_layout_tally_block *block_at(const struct log_map *map, uint32_t block)
 {
-    return block && block < map->block_max ? (struct nt_layout_tally_block *)(void *)(map->blocks + (uint64_t)block * 64)
-                                           : NULL;
+    return block && block < map->block_max
+               ? (struct nt_layout_tally_block *)(void *)(map->blocks + (uint64_t)block * 64)
+               : NULL;
 }
 
 struct nt_layout_tally *log_tally_find(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind)
@@ -99,7 +100,7 @@ static nt_pair_ pair_add_locked(struct nt_layout_pair *sum, uint64_t value)
     do {
         after = (unsigned __int128)((uint64_t)(before >> 64) + value) << 64 | ((uint64_t)before + 1);
     } while (!__atomic_compare_exchange_n(whole, &before, after, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return (nt_pair_) { (uint64_t)after, (uint64_t)(after >> 64) };
+    return (nt_pair_){ (uint64_t)after, (uint64_t)(after >> 64) };
 #else
     /* a torn first guess only costs a turn */
     uint64_t count = __atomic_load_n(&sum->count, __ATOMIC_RELAXED);
@@ -112,7 +113,7 @@ static nt_pair_ pair_add_locked(struct nt_layout_pair *sum, uint64_t value)
                          : "b"(next_count), "c"(next_total)
                          : "memory");
         if (done)
-            return (nt_pair_) { next_count, next_total };
+            return (nt_pair_){ next_count, next_total };
     }
 #endif
 }
@@ -127,10 +128,10 @@ struct nt_layout_pair log_pair_load(const struct nt_layout_pair *pair)
 {
 #if defined(NT_TSAN_)
     unsigned __int128 whole = __atomic_load_n((const unsigned __int128 *)(const void *)pair, __ATOMIC_RELAXED);
-    return (struct nt_layout_pair) { (uint64_t)whole, (uint64_t)(whole >> 64) };
+    return (struct nt_layout_pair){ (uint64_t)whole, (uint64_t)(whole >> 64) };
 #else
     nt_pair_ whole = *(const volatile nt_pair_ *)(const void *)pair;
-    return (struct nt_layout_pair) { whole[0], whole[1] };
+    return (struct nt_layout_pair){ whole[0], whole[1] };
 #endif
 }
 
@@ -207,8 +208,12 @@ void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, uint64_t arg
     bool logged = __atomic_load_n(&log->map.control[entry - log->map.objects], __ATOMIC_RELAXED) & NT_MASK(kind);
     if (logged && !timed)
         at = nt_now();
-    struct nt_event_ event = { at, __atomic_load_n(&entry->session, __ATOMIC_RELAXED), value, argument,
-                               object.handle, log_tally_add(tally, value, locked) };
+    struct nt_event_ event = { at,
+                               __atomic_load_n(&entry->session, __ATOMIC_RELAXED),
+                               value,
+                               argument,
+                               object.handle,
+                               log_tally_add(tally, value, locked) };
     if (logged)
         log_record(log, part, kind, &event);
     log_tally_seen(tally, value, logged || timed ? at : 0);

@@ -21,7 +21,7 @@ struct thread_block {
     struct nt_thread_ seen;
     struct thread_block *next_free;
     uint32_t ring_count;
-    uint32_t owner; /* process */
+    uint32_t owner;       /* process */
     struct nt_ring_ none; /* what a thread without a ring has: always open, so that events come the slow way */
     struct nt_ring_ rings[LOG_MAX + SPARE_RINGS] __attribute__((aligned(64)));
 };

@@ -26,20 +26,20 @@ enum nt_program_state {
 
 /* One program, that is one log. */
 struct nt_source_program {
-    uint32_t number;     /* within the source */
-    uint64_t id;         /* of the log */
-    uint64_t origin;     /* id of the log of the process that this one was forked from, 0 none */
-    uint64_t start_time; /* of the process, clock ticks since boot */
-    uint64_t started;    /* when the log was opened, ns since 1970 */
-    uint64_t ended;      /* when it was closed, 0: it was not */
-    uint64_t events;     /* slots written to rings so far */
-    uint64_t overwritten; /* of these, no longer there because newer ones took their place */
-    uint64_t dropped;    /* events that were never written: no room */
+    uint32_t number;          /* within the source */
+    uint64_t id;              /* of the log */
+    uint64_t origin;          /* id of the log of the process that this one was forked from, 0 none */
+    uint64_t start_time;      /* of the process, clock ticks since boot */
+    uint64_t started;         /* when the log was opened, ns since 1970 */
+    uint64_t ended;           /* when it was closed, 0: it was not */
+    uint64_t events;          /* slots written to rings so far */
+    uint64_t overwritten;     /* of these, no longer there because newer ones took their place */
+    uint64_t dropped;         /* events that were never written: no room */
     uint64_t refused_objects; /* objects that found no room */
     uint64_t refused_tallies; /* counts that found no room: the only ones missing from tallies */
-    uint64_t backed;     /* bytes of memory that the log uses */
-    uint64_t cap;        /* bytes that it may use */
-    uint32_t pid;        /* in the program's own pid namespace */
+    uint64_t backed;          /* bytes of memory that the log uses */
+    uint64_t cap;             /* bytes that it may use */
+    uint32_t pid;             /* in the program's own pid namespace */
     uint32_t uid;
     uint32_t rings;
     uint32_t objects; /* open now */
@@ -101,7 +101,7 @@ struct nt_source_kind { /* a user-defined kind of one program */
 struct nt_source_sink {
     int (*program)(void *arg, const struct nt_source_program *program);
     int (*kind)(void *arg, const struct nt_source_kind *kind);
-    int (*object)(void *arg, const struct nt_source_object *object); /* parents may come after children */
+    int (*object)(void *arg, const struct nt_source_object *object);       /* parents may come after children */
     void (*bad)(void *arg, const char *path, int error, const char *text); /* a file that cannot be read: one line */
     void *arg;
 };
