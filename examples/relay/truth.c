@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Truth files: making, mapping, counting. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "truth.h"
+
+enum { OBJECT_ROOM = 32768, TALLY_ROOM = 262144, SERIES_ROOM = 4194304 };
+
+static size_t truth_size(uint64_t objects, uint64_t tallies, uint64_t series)
+{
+    return sizeof(struct truth_header) + (size_t)(objects * sizeof(struct truth_object)) +
+           (size_t)(tallies * sizeof(struct truth_tally)) + (size_t)(series * sizeof(struct truth_series));
+}
+
+static void truth_place(struct truth *truth, void *map, size_t size)
+{
+    truth->header = map;
+    truth->objects = (struct truth_object *)(void *)((char *)map + sizeof(struct truth_header));
+    truth->tallies = (struct truth_tally *)(void *)(truth->objects + truth->header->object_room);
+    truth->series = (struct truth_series *)(void *)(truth->tallies + truth->header->tally_room);
+    truth->size = size;
+}
+
+static int truth_create(const char *directory, const char *name)
+{
+    char path[512];
+    int length = snprintf(path, sizeof path, "%s/%s.%d" TRUTH_SUFFIX, directory, name, (int)getpid());
+    if (length < 0 || (size_t)length >= sizeof path)
+        return -ENAMETOOLONG;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : fd;
+}
+
+int truth_open(const char *directory, const char *name, bool helper, struct truth *ret_truth)
+{
+    uint64_t series = directory ? SERIES_ROOM : 0;
+    size_t size = truth_size(OBJECT_ROOM, TALLY_ROOM, series);
+    int fd = -1;
+    if (directory) {
+        fd = truth_create(directory, name);
+        if (fd < 0)
+            return fd;
+        if (ftruncate(fd, (off_t)size) < 0) {
+            int error = -errno;
+            close(fd);
+            return error;
+        }
+    }
+    int flags = MAP_SHARED | (directory ? 0 : MAP_ANONYMOUS | MAP_NORESERVE);
+    struct truth_header *map = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+    int error = map == MAP_FAILED ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    if (error)
+        return error;
+    memcpy(map->magic, TRUTH_MAGIC, sizeof map->magic);
+    map->size = sizeof *map;
+    map->pid = (uint32_t)getpid();
+    snprintf(map->name, sizeof map->name, "%s", name);
+    map->helper = helper;
+    map->object_room = OBJECT_ROOM;
+    map->tally_room = TALLY_ROOM;
+    map->series_room = series;
+    truth_place(ret_truth, map, size);
+    ret_truth->detailed = directory != NULL;
+    return 0;
+}
+
+static bool truth_is_whole(const struct truth_header *header, size_t size)
+{
+    return memcmp(header->magic, TRUTH_MAGIC, sizeof header->magic) == 0 && header->size == sizeof *header &&
+           memchr(header->name, 0, sizeof header->name) && header->object_room <= OBJECT_ROOM &&
+           header->tally_room <= TALLY_ROOM && header->series_room <= SERIES_ROOM &&
+           header->objects <= header->object_room && header->tallies <= header->tally_room &&
+           header->series <= header->series_room &&
+           size == truth_size(header->object_room, header->tally_room, header->series_room);
+}
+
+int truth_load(const char *path, struct truth *ret_truth)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    struct stat status;
+    int error = fstat(fd, &status) < 0 ? -errno : 0;
+    if (!error && (!S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof(struct truth_header)))
+        error = -EBADMSG;
+    void *map = MAP_FAILED;
+    if (!error) {
+        map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        error = map == MAP_FAILED ? -errno : 0;
+    }
+    close(fd);
+    if (error)
+        return error;
+    if (!truth_is_whole(map, (size_t)status.st_size)) {
+        munmap(map, (size_t)status.st_size);
+        return -EBADMSG;
+    }
+    truth_place(ret_truth, map, (size_t)status.st_size);
+    ret_truth->detailed = true;
+    return 0;
+}
+
+void truth_close(struct truth *truth)
+{
+    if (truth->header)
+        munmap(truth->header, truth->size);
+    *truth = (struct truth){ 0 };
+}
+
+/* Takes the next number below room; the counter itself never passes it, so that a file is always whole. */
+static uint32_t truth_take(_Atomic uint32_t *used, uint32_t room, _Atomic uint64_t *overflow)
+{
+    uint32_t number = atomic_load_explicit(used, memory_order_relaxed);
+    do {
+        if (number >= room) {
+            atomic_fetch_add_explicit(overflow, 1, memory_order_relaxed);
+            return UINT32_MAX;
+        }
+    } while (
+        !atomic_compare_exchange_weak_explicit(used, &number, number + 1, memory_order_relaxed, memory_order_relaxed));
+    return number;
+}
+
+uint32_t truth_object_add(struct truth *truth, const char *path, uint32_t flags)
+{
+    struct truth_header *header = truth->header;
+    uint32_t number = truth_take(&header->objects, header->object_room, &header->overflow);
+    if (number == UINT32_MAX)
+        return number;
+    struct truth_object *object = &truth->objects[number];
+    snprintf(object->path, sizeof object->path, "%s", path);
+    atomic_store_explicit(&object->flags, flags, memory_order_relaxed);
+    atomic_store_explicit(&object->ready, 1, memory_order_release); /* with the reader of a dead one's file */
+    return number;
+}
+
+uint32_t truth_tally_add(struct truth *truth, uint32_t object, uint32_t kind)
+{
+    struct truth_header *header = truth->header;
+    uint32_t number = truth_take(&header->tallies, header->tally_room, &header->overflow);
+    if (number == UINT32_MAX)
+        return number;
+    truth->tallies[number].object = object;
+    atomic_store_explicit(&truth->tallies[number].kind, kind, memory_order_release); /* as above */
+    return number;
+}
+
+static void truth_append(struct truth *truth, uint32_t tally, uint64_t value)
+{
+    struct truth_header *header = truth->header;
+    uint64_t at = atomic_load_explicit(&header->series, memory_order_relaxed);
+    do {
+        if (at >= header->series_room) {
+            atomic_fetch_add_explicit(&header->overflow, 1, memory_order_relaxed);
+            return;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&header->series, &at, at + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    truth->series[at].value = value;
+    atomic_store_explicit(&truth->series[at].tally, tally + 1, memory_order_release); /* as above */
+}
+
+void truth_begin(struct truth *truth, uint32_t tally, uint64_t value)
+{
+    if (truth->detailed)
+        truth_append(truth, tally, value);
+    struct truth_tally *t = &truth->tallies[tally];
+    uint64_t done = atomic_load_explicit(&t->done, memory_order_relaxed);
+    uint64_t next = done + 1;
+    t->state[next & 1].total = t->state[done & 1].total + value;
+    t->state[next & 1].max = t->state[done & 1].max > value ? t->state[done & 1].max : value;
+    atomic_store_explicit(&t->begun, next, memory_order_release);
+    /* The library's plain stores must stay behind: a killed thread's stores come in program order, so keeping
+       the compiler from moving them is enough. */
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+void truth_end(struct truth *truth, uint32_t tally)
+{
+    atomic_signal_fence(memory_order_seq_cst); /* and here in front */
+    struct truth_tally *t = &truth->tallies[tally];
+    uint64_t begun = atomic_load_explicit(&t->begun, memory_order_relaxed);
+    atomic_store_explicit(&t->done, begun, memory_order_release);
+}
+
+void truth_read(const struct truth_tally *tally, struct truth_sum *ret_done, struct truth_sum *ret_begun)
+{
+    uint64_t done = atomic_load_explicit(&tally->done, memory_order_acquire);
+    uint64_t begun = atomic_load_explicit(&tally->begun, memory_order_acquire);
+    *ret_done = (struct truth_sum){ done, tally->state[done & 1].total, tally->state[done & 1].max };
+    *ret_begun = (struct truth_sum){ begun, tally->state[begun & 1].total, tally->state[begun & 1].max };
+}
+
+void truth_sum_add(struct truth_sum *sum, const struct truth_sum *more)
+{
+    sum->count += more->count;
+    sum->total += more->total;
+    if (sum->max < more->max)
+        sum->max = more->max;
+}
+
+const char *truth_kind_name(uint32_t kind)
+{
+    static const char *const names[TRUTH_KINDS] = {
+#define NT_KIND(number, symbol, name, unit, policy, text) [number] = name,
+#include <nt/kinds.def>
+#undef NT_KIND
+        [TRUTH_KINDS - 1] = "request-done",
+    };
+    return kind < TRUTH_KINDS && names[kind] ? names[kind] : "?";
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the parts of a worker share: reader, handling threads, writer, helpers. */
+#ifndef RELAY_WORKER_H
+#define RELAY_WORKER_H
+
+#include "queue.h"
+#include "roles.h"
+
+struct worker {
+    struct program *program;
+    const struct links *links;
+    uint16_t number;
+    struct channel orders, results;
+    struct watch tcp_transport, inbox, unix_transport, outbox, jobs, helpers;
+    struct watch requests; /* shared: every handling thread counts on it */
+    struct queue backlog, outgoing;
+    _Atomic uint64_t sent; /* results, over whatever connection */
+    _Atomic bool failed;
+};
+
+/* Does what a request asks for and gives its result, which the caller frees; NULL: no memory. Counts on the
+   caller's view of the shared object. */
+struct message *worker_handle(struct worker *worker, struct watch *requests, const struct message *request);
+/* A failure that ends the worker with exit code 1 but not at once. */
+void worker_fail(struct worker *worker, const char *what, int error);
+
+#endif
