@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The built-in kinds of events and objects by number, from their tables <nt/kinds.def> and <nt/objects.def>. */
+#ifndef NT_MODEL_KINDS_H
+#define NT_MODEL_KINDS_H
+
+#include <stdint.h>
+
+enum nt_model_kind {
+#define NT_KIND(number, symbol, name, unit, policy, text) NT_MODEL_KIND_##symbol = number,
+#include <nt/kinds.def>
+#undef NT_KIND
+};
+
+enum nt_model_object_kind {
+#define NT_OBJECT_KIND(number, symbol, name, text) NT_MODEL_OBJECT_##symbol = number,
+#include <nt/objects.def>
+#undef NT_OBJECT_KIND
+};
+
+/* Names and units; NULL if the number is not built in. Units: bytes, ns, code, count. */
+const char *nt_model_kind_name(unsigned kind);
+const char *nt_model_kind_unit(unsigned kind);
+const char *nt_model_object_kind_name(unsigned kind);
+
+#endif
