@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 struct nt_event {
-    uint64_t time;    /* ns since 1970, by the calibration of its clock domain */
-    uint64_t ticks;   /* as the program took it */
+    uint64_t time;  /* ns since 1970, by the calibration of its clock domain */
+    uint64_t ticks; /* as the program took it */
     uint64_t session;
     uint64_t value;
-    uint64_t count;   /* of its kind on its object, this one included */
-    uint64_t total;   /* sum of the values so far, modulo 2^64 */
+    uint64_t count; /* of its kind on its object, this one included */
+    uint64_t total; /* sum of the values so far, modulo 2^64 */
     uint64_t argument;
     uint64_t position; /* in its ring, bytes; with program and ring its identity */
     uint32_t program;  /* number of the program within the source */

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two things move under the reader: the life in the slot (its generation is 0 while the description changes) and
+   a fold (its sequence is odd from the moment on that its entries count instead of the object). Both are looked
+   at before and after an object is read; if either moved, it is read again. */
+#include "source/live/object.h"
+
+#include <string.h>
+
+#define UNIT 64u      /* bytes of a unit of the block region */
+#define NAME_UNIT 16u /* bytes of a unit of the string region */
+
+#define NT_KIND(number, symbol, name, unit, policy, text) KIND_##symbol = number,
+enum builtin_kind {
+#include <nt/kinds.def>
+};
+#undef NT_KIND
+
+/* ---- Sums ---- */
+
+/* Where the kind stands or belongs. */
+static size_t sums_find(const struct live_sums *sums, uint8_t kind)
+{
+    size_t at = sums->count;
+    while (at > 0 && sums->tallies[at - 1].kind >= kind) {
+        at--;
+    }
+    return at;
+}
+
+static bool sums_have(const struct live_sums *sums, uint8_t kind)
+{
+    size_t at = sums_find(sums, kind);
+    return at < sums->count && sums->tallies[at].kind == kind;
+}
+
+/* Puts the tally in its place; one that stands there already is replaced. */
+static void sums_put(struct live_sums *sums, const struct nt_source_tally *tally)
+{
+    size_t at = sums_find(sums, (uint8_t)tally->kind);
+    if (at == sums->count || sums->tallies[at].kind != tally->kind) {
+        if (sums->count == NT_LAYOUT_KINDS) {
+            return;
+        }
+        memmove(&sums->tallies[at + 1], &sums->tallies[at], (sums->count - at) * sizeof *sums->tallies);
+        sums->count++;
+    }
+    sums->tallies[at] = *tally;
+}
+
+static bool is_kind(uint8_t kind)
+{
+    return kind != 0 && kind != NT_LAYOUT_CONTINUATION;
+}
+
+/* A pair that has no maximum and no time of its own. */
+static void sums_put_pair(struct live_sums *sums, uint8_t kind, const struct nt_layout_pair *shared)
+{
+    struct nt_layout_pair sum = live_pair_load(shared);
+    if (sum.count != 0) {
+        sums_put(sums, &(struct nt_source_tally){ .kind = kind, .count = sum.count, .total = sum.total });
+    }
+}
+
+static void own_put(struct live_objects *objects, const uint8_t *shared_kind, const struct nt_layout_tally *shared)
+{
+    /* acquire: partner is the writer's release once the tally is zeroed */
+    uint8_t kind = __atomic_load_n(shared_kind, __ATOMIC_ACQUIRE);
+    if (!is_kind(kind)) {
+        return;
+    }
+    struct nt_layout_pair sum = live_pair_load(&shared->sum);
+    if (sum.count == 0) {
+        return;
+    }
+    sums_put(&objects->own, &(struct nt_source_tally){
+                                .kind = kind,
+                                .count = sum.count,
+                                .total = sum.total,
+                                .max = live_load64(&shared->max),
+                                .last = live_clock_time_or_0(objects->clock, live_load64(&shared->last)),
+                            });
+}
+
+static const void *unit_at(struct live_objects *objects, uint32_t unit, uint64_t size)
+{
+    return unit == 0 ? NULL : live_map_at(objects->map, NT_REGION_BLOCKS, (uint64_t)unit * UNIT, size);
+}
+
+/* A chain cannot be longer than there are kinds: one that is runs in a circle. */
+static void own_read(struct live_objects *objects, const struct nt_layout_object *entry, uint32_t slot)
+{
+    enum { BLOCKS_MAX = NT_LAYOUT_KINDS / 4 };
+    for (int i = 0; i < 3; i++) {
+        own_put(objects, &entry->tally_kind[i], &entry->tally[i]);
+    }
+    /* acquire: partner is the writer's release store of the link to a finished block */
+    uint32_t unit = __atomic_load_n(&entry->blocks, __ATOMIC_ACQUIRE);
+    for (int hop = 0; hop < BLOCKS_MAX; hop++) {
+        const struct nt_layout_tally_block *block = unit_at(objects, unit, sizeof *block);
+        if (block == NULL || live_load32(&block->owner) != slot) {
+            return;
+        }
+        for (int i = 0; i < 4; i++) {
+            own_put(objects, &block->kind[i], &block->tally[i]);
+        }
+        unit = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE);
+    }
+}
+
+static void extra_read(struct live_objects *objects, const struct nt_layout_extra *extra)
+{
+    /* acquire: partner is the writer's release once the sums are there */
+    uint8_t holds = __atomic_load_n(&extra->holds, __ATOMIC_ACQUIRE);
+    uint8_t kind = live_load8(&extra->kind);
+    if (!is_kind(kind)) {
+        return;
+    }
+    if (holds & NT_EXTRA_BASE) {
+        sums_put_pair(&objects->base, kind, &extra->base);
+    }
+    if (holds & NT_EXTRA_LINEAGE) {
+        sums_put_pair(&objects->lineage, kind, &extra->lineage);
+    }
+    struct nt_layout_pair closed = live_pair_load(&extra->closed);
+    if ((holds & NT_EXTRA_CLOSED) && closed.count != 0) {
+        sums_put(&objects->gone, &(struct nt_source_tally){
+                                     .kind = kind,
+                                     .count = closed.count,
+                                     .total = closed.total,
+                                     .max = live_load64(&extra->closed_max),
+                                     .last = live_clock_time_or_0(objects->clock, live_load64(&extra->closed_last)),
+                                 });
+    }
+}
+
+static void extras_read(struct live_objects *objects, const struct nt_layout_object *entry, uint32_t slot)
+{
+    uint32_t unit = __atomic_load_n(&entry->extras, __ATOMIC_ACQUIRE);
+    for (unsigned hop = 0; hop < NT_LAYOUT_KINDS; hop++) {
+        const struct nt_layout_extra *extra = unit_at(objects, unit, sizeof *extra);
+        if (extra == NULL || live_load32(&extra->owner) != slot) {
+            return;
+        }
+        extra_read(objects, extra);
+        unit = __atomic_load_n(&extra->next, __ATOMIC_ACQUIRE);
+    }
+}
+
+/* ---- A fold under way ---- */
+
+static const struct nt_layout_redo *redo_at(struct live_objects *objects)
+{
+    return live_map_at(objects->map, NT_REGION_REDO, 0, sizeof(struct nt_layout_redo));
+}
+
+/* acquire: partner is the writer's release store when the entries are there, and when they are applied */
+static uint64_t redo_sequence(struct live_objects *objects)
+{
+    const struct nt_layout_redo *shared = redo_at(objects);
+    return shared != NULL ? __atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) : 0;
+}
+
+static void redo_copy(struct live_objects *objects, const struct nt_layout_redo *shared)
+{
+    struct live_redo *redo = &objects->redo;
+    redo->slot = live_load32(&shared->slot);
+    redo->generation = live_load32(&shared->generation) & ~NT_LAYOUT_LOCKED;
+    redo->parent = live_load32(&shared->parent);
+    redo->parent_generation = live_load32(&shared->parent_generation) & ~NT_LAYOUT_LOCKED;
+    redo->sums.count = 0;
+    uint32_t count = live_load32(&shared->count);
+    for (uint32_t i = 0; i < count && i < NT_LAYOUT_KINDS; i++) {
+        const struct nt_layout_redo_entry *entry = &shared->entries[i];
+        uint8_t kind = live_load8(&entry->kind);
+        if (is_kind(kind)) {
+            sums_put(&redo->sums, &(struct nt_source_tally){
+                                      .kind = kind,
+                                      .count = live_load64(&entry->closed.count),
+                                      .total = live_load64(&entry->closed.total),
+                                      .max = live_load64(&entry->max),
+                                      .last = live_clock_time_or_0(objects->clock, live_load64(&entry->last)),
+                                  });
+        }
+    }
+}
+
+/* Brings objects->redo up to date. */
+static void redo_look(struct live_objects *objects)
+{
+    enum { TURNS = 16 };
+    for (int turn = 0; turn < TURNS; turn++) {
+        uint64_t sequence = redo_sequence(objects);
+        if (objects->redo.known && sequence == objects->redo.sequence) {
+            return;
+        }
+        objects->redo.known = true;
+        objects->redo.sequence = sequence;
+        if (sequence % 2 == 0) {
+            return;
+        }
+        redo_copy(objects, redo_at(objects));
+        /* Orders the copy before the second look; partner: the writer's release store of the sequence. */
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    }
+}
+
+/* Puts the fold in the place of what it is about to change. False: the object counts no more. */
+static bool redo_apply(struct live_objects *objects, uint32_t slot, uint32_t generation)
+{
+    const struct live_redo *redo = &objects->redo;
+    if (redo->sequence % 2 == 0) {
+        return true;
+    }
+    if (redo->slot == slot && redo->generation == generation) {
+        return false;
+    }
+    if (redo->parent == slot && redo->parent_generation == generation) {
+        for (size_t i = 0; i < redo->sums.count; i++) {
+            sums_put(&objects->gone, &redo->sums.tallies[i]);
+        }
+    }
+    return true;
+}
+
+/* ---- An object ---- */
+
+static void name_read(struct live_objects *objects, const struct nt_layout_object *entry)
+{
+    uint32_t unit = live_load32(&entry->name);
+    size_t size = __atomic_load_n(&entry->name_size, __ATOMIC_RELAXED);
+    const char *name = NULL;
+    if (unit != 0 && size > 0 && size <= NT_LAYOUT_NAME) {
+        name = live_map_at(objects->map, NT_REGION_STRINGS, (uint64_t)unit * NAME_UNIT, size);
+    }
+    if (name != NULL) {
+        memcpy(objects->name, name, size);
+    }
+    objects->object.name = (struct nt_bytes){ objects->name, name != NULL ? size : 0 };
+}
+
+static uint64_t mask_read(struct live_objects *objects, uint32_t slot)
+{
+    const uint64_t *word = live_map_at(objects->map, NT_REGION_CONTROL, (uint64_t)slot * sizeof *word, sizeof *word);
+    return word != NULL ? live_load64(word) & NT_LAYOUT_MASK_BITS : 0;
+}
+
+static void description_read(struct live_objects *objects, const struct nt_layout_object *entry, uint32_t slot,
+                             uint32_t generation)
+{
+    struct nt_source_object *object = &objects->object;
+    uint64_t opened = live_load64(&entry->opened), closed = live_load64(&entry->closed);
+    *object = (struct nt_source_object){
+        .program = objects->program,
+        .slot = slot,
+        .generation = generation & ~NT_LAYOUT_LOCKED,
+        .parent = live_load32(&entry->parent),
+        .parent_generation = live_load32(&entry->parent_generation) & ~NT_LAYOUT_LOCKED,
+        .previous = live_load32(&entry->previous),
+        .previous_generation = live_load32(&entry->previous_generation) & ~NT_LAYOUT_LOCKED,
+        .epoch = live_load32(&entry->epoch),
+        .kind = live_load8(&entry->kind),
+        .discipline = live_load8(&entry->discipline),
+        .described = live_load8(&entry->described),
+        .closed = live_load8(&entry->life) == NT_LIFE_CLOSED,
+        .session = live_load64(&entry->session),
+        .mask = mask_read(objects, slot),
+        .opened_at = live_clock_time_or_0(objects->clock, opened),
+    };
+    object->closed_at = object->closed ? live_clock_time_or_0(objects->clock, closed) : 0;
+    name_read(objects, entry);
+}
+
+/* Opening and closing are not counted one by one on the object: that it is there says it. */
+static void ends_add(struct live_objects *objects)
+{
+    const struct nt_source_object *object = &objects->object;
+    if (!sums_have(&objects->own, KIND_OPEN)) {
+        sums_put(&objects->own, &(struct nt_source_tally){ .kind = KIND_OPEN, .count = 1, .last = object->opened_at });
+    }
+    if (object->closed && !sums_have(&objects->own, KIND_CLOSE)) {
+        sums_put(&objects->own, &(struct nt_source_tally){ .kind = KIND_CLOSE, .count = 1, .last = object->closed_at });
+    }
+}
+
+static bool is_told(const struct nt_layout_object *entry)
+{
+    uint8_t life = live_load8(&entry->life);
+    return life == NT_LIFE_OPEN || life == NT_LIFE_CLOSED;
+}
+
+/* One try. *ret_stands: nothing moved meanwhile. */
+static bool object_try(struct live_objects *objects, const struct nt_layout_object *entry, uint32_t slot,
+                       bool *ret_stands)
+{
+    redo_look(objects);
+    /* acquire: partner is the writer's release once the description is whole */
+    uint32_t generation = __atomic_load_n(&entry->generation, __ATOMIC_ACQUIRE);
+    bool told = generation != 0 && is_told(entry);
+    if (told) {
+        objects->own.count = objects->gone.count = objects->base.count = objects->lineage.count = 0;
+        description_read(objects, entry, slot, generation);
+        own_read(objects, entry, slot);
+        extras_read(objects, entry, slot);
+        told = redo_apply(objects, slot, objects->object.generation);
+    }
+    /* Orders all of the above before the second look; partners: the writer's release fences after it took the
+       generation away or moved the sequence. */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    *ret_stands = live_load32(&entry->generation) == generation && redo_sequence(objects) == objects->redo.sequence &&
+                  (!told || is_told(entry));
+    return told;
+}
+
+void live_objects_init(struct live_objects *objects, struct live_map *map, const struct live_clock *clock,
+                       uint32_t program)
+{
+    objects->map = map;
+    objects->clock = clock;
+    objects->program = program;
+    objects->redo.known = false;
+}
+
+uint32_t live_objects_slots(const struct live_objects *objects)
+{
+    uint64_t room = objects->map->regions[NT_REGION_OBJECTS].size / sizeof(struct nt_layout_object);
+    /* acquire: partner is the writer's release once the slot is there */
+    uint32_t slots = __atomic_load_n(&live_map_live(objects->map)->slots, __ATOMIC_ACQUIRE);
+    slots = slots < UINT32_C(1) << NT_LAYOUT_SLOT_BITS ? slots : UINT32_C(1) << NT_LAYOUT_SLOT_BITS;
+    return slots < room ? slots : (uint32_t)room;
+}
+
+bool live_objects_read(struct live_objects *objects, uint32_t slot)
+{
+    enum { TURNS = 16 };
+    const struct nt_layout_object *entry = live_map_at(objects->map, NT_REGION_OBJECTS, (uint64_t)slot * sizeof *entry,
+                                                       sizeof *entry);
+    bool told = false, stands = false;
+    for (int turn = 0; entry != NULL && turn < TURNS && !stands; turn++) {
+        told = object_try(objects, entry, slot, &stands);
+    }
+    if (!told) {
+        return false;
+    }
+    ends_add(objects);
+    struct nt_source_object *object = &objects->object;
+    object->tallies = objects->own.tallies;
+    object->tally_count = objects->own.count;
+    object->gone = objects->gone.tallies;
+    object->gone_count = objects->gone.count;
+    object->base = objects->base.tallies;
+    object->base_count = objects->base.count;
+    object->lineage = objects->lineage.tallies;
+    object->lineage_count = objects->lineage.count;
+    return true;
+}
