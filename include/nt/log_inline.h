@@ -161,9 +161,11 @@ __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt
                                                             uint64_t argument, nt_time at, bool timed)
 {
     uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_;
-    uint32_t index = (uint32_t)object.handle >> NT_LAYOUT_SLOT_BITS;
-    struct nt_thread_ *thread = nt_thread_;
-    unsigned char *objects = __atomic_load_n(&thread->wiped[index].objects, __ATOMIC_RELAXED);
+    /* the log's part, by its offset in bytes */
+    struct nt_thread_ *thread = (struct nt_thread_ *)(void *)((unsigned char *)nt_thread_ +
+                                                              ((uint32_t)object.handle >> (NT_LAYOUT_SLOT_BITS - 5) &
+                                                               (NT_LOGS_ - 1) << 5));
+    unsigned char *objects = __atomic_load_n(&thread->wiped[0].objects, __ATOMIC_RELAXED);
     struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
     struct nt_layout_tally *tally;
     if (NT_UNLIKELY_(!objects) ||
@@ -172,8 +174,8 @@ __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt
         nt_count_slow_(object, kind, value, argument, at, timed);
         return;
     }
-    if (__atomic_load_n(&thread->log[index].control[slot], __ATOMIC_RELAXED) & NT_MASK(kind)) {
-        struct nt_ring_ *ring = __atomic_load_n(&thread->log[index].ring, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&thread->log[0].control[slot], __ATOMIC_RELAXED) & NT_MASK(kind)) {
+        struct nt_ring_ *ring = __atomic_load_n(&thread->log[0].ring, __ATOMIC_RELAXED);
         if (NT_UNLIKELY_(__atomic_load_n(&ring->open, __ATOMIC_RELAXED))) { /* in a handler, or there is no ring */
             nt_count_slow_(object, kind, value, argument, at, timed);
             return;
