@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The statistics tree as one JSON value. Objects nest to a bounded depth, as readers of JSON bound theirs; what
+   is deeper follows its parent as a sibling and names it. */
+#include <string.h>
+
+#include <nt/log_layout.h>
+
+#include "export/parts.h"
+#include "model/kinds.h"
+
+#define DEPTH 100u
+#define MASK_KINDS NT_LAYOUT_MASK_KINDS
+
+struct writer {
+    struct nt_json json;
+    const struct nt_export_input *input;
+    struct nt_buffer mask_text; /* of the mask written last: they are mostly alike */
+    uint64_t mask;
+    uint32_t unclosed; /* objects whose list of objects is open */
+};
+
+static uint64_t object_id(uint32_t slot, uint32_t generation)
+{
+    return (uint64_t)generation << 32 | slot;
+}
+
+static void write_mean(struct nt_json *json, const struct nt_source_tally *sum)
+{
+    nt_json_key(json, "mean");
+    if (sum->count > 0)
+        nt_buffer_ratio(json->out, sum->total, sum->count, 6, true);
+    else
+        nt_buffer_text(json->out, "null");
+    json->comma = true;
+}
+
+static void u64_member(struct nt_json *json, const char *key, uint64_t number)
+{
+    nt_json_key(json, key);
+    nt_json_u64(json, number);
+}
+
+/* `full`: with maximum and time, else only what sums have. */
+static void write_sum(struct nt_json *json, const struct nt_source_tally *sum, bool full)
+{
+    nt_json_object(json);
+    u64_member(json, "count", sum->count);
+    u64_member(json, "total", sum->total);
+    if (full)
+        u64_member(json, "max", sum->max);
+    write_mean(json, sum);
+    if (full)
+        u64_member(json, "last", sum->last);
+    nt_json_object_end(json);
+}
+
+static void kind_key(struct writer *writer, uint32_t index, unsigned kind)
+{
+    const struct nt_model *model = writer->input->model;
+    char room[NT_MODEL_KIND_ROOM];
+    const char *built_in = nt_model_kind_name(kind);
+    if (built_in) {
+        nt_json_key(&writer->json, built_in);
+        return;
+    }
+    struct nt_bytes name = nt_model_kind(nt_model_program_of(model, &model->objects[index]), kind, room);
+    nt_json_key_bytes(&writer->json, name.data, name.size);
+}
+
+static void write_sums(struct writer *writer, const char *key, uint32_t index, const struct nt_source_tally *sums,
+                       size_t count)
+{
+    struct nt_json *json = &writer->json;
+    bool full = strcmp(key, "base") != 0;
+    nt_json_key(json, key);
+    nt_json_object(json);
+    for (size_t i = 0; i < count; i++) {
+        if (!nt_model_selected(writer->input->selection, index, sums[i].kind))
+            continue;
+        kind_key(writer, index, sums[i].kind);
+        write_sum(json, &sums[i], full);
+    }
+    nt_json_object_end(json);
+}
+
+/* Own sums and those of all predecessors; nothing if there were none. */
+static void write_lineage(struct writer *writer, uint32_t index)
+{
+    const struct nt_model_object *object = &writer->input->model->objects[index];
+    const struct nt_source_object *told = &object->told;
+    struct nt_json *json = &writer->json;
+    if (told->lineage_count == 0)
+        return;
+    nt_json_key(json, "lineage");
+    nt_json_object(json);
+    size_t own = 0, before = 0;
+    while (own < told->tally_count || before < told->lineage_count) {
+        unsigned kind = UINT16_MAX;
+        if (own < told->tally_count)
+            kind = told->tallies[own].kind;
+        if (before < told->lineage_count && told->lineage[before].kind < kind)
+            kind = told->lineage[before].kind;
+        while (own < told->tally_count && told->tallies[own].kind <= kind)
+            own++;
+        while (before < told->lineage_count && told->lineage[before].kind <= kind)
+            before++;
+        if (!nt_model_selected(writer->input->selection, index, kind))
+            continue;
+        struct nt_source_tally sum = nt_model_lineage(object, kind);
+        kind_key(writer, index, kind);
+        write_sum(json, &sum, false);
+    }
+    nt_json_object_end(json);
+}
+
+static void write_mask(struct writer *writer, uint64_t mask)
+{
+    if (writer->mask_text.size == 0 || writer->mask != mask) {
+        struct nt_json json = { .out = &writer->mask_text };
+        nt_buffer_clear(&writer->mask_text);
+        writer->mask = mask;
+        nt_json_array(&json);
+        for (unsigned kind = 0; kind + 1 < MASK_KINDS; kind++) {
+            if ((mask >> kind & 1) && nt_model_kind_name(kind))
+                nt_json_word(&json, nt_model_kind_name(kind));
+        }
+        if (mask >> (MASK_KINDS - 1) & 1)
+            nt_json_word(&json, "user");
+        nt_json_array_end(&json);
+        (void)nt_buffer_fail(writer->json.out, writer->mask_text.error);
+    }
+    nt_json_key(&writer->json, "mask");
+    nt_json_raw(&writer->json, writer->mask_text.data, writer->mask_text.size);
+}
+
+static void flag(struct nt_json *json, const char *key, bool value)
+{
+    if (!value)
+        return;
+    nt_json_key(json, key);
+    nt_json_bool(json, true);
+}
+
+/* What is said of some objects only. */
+static void write_rare(struct writer *writer, uint32_t index)
+{
+    const struct nt_model_object *object = &writer->input->model->objects[index];
+    const struct nt_source_object *told = &object->told;
+    struct nt_json *json = &writer->json;
+    if (told->closed)
+        u64_member(json, "closed_at", told->closed_at);
+    if (told->previous_generation != 0) {
+        nt_json_key(json, "previous");
+        nt_json_id(json, object_id(told->previous, told->previous_generation));
+    }
+    if (object->adrift || object->depth >= DEPTH) {
+        nt_json_key(json, "parent");
+        nt_json_id(json, object_id(told->parent, told->parent_generation));
+    }
+    flag(json, "forked", told->described & NT_DESCRIBED_FORKED);
+    flag(json, "late", told->described & NT_DESCRIBED_LATE);
+    flag(json, "undescribed", told->described & NT_DESCRIBED_UNKNOWN);
+    if (told->base_count > 0)
+        write_sums(writer, "base", index, told->base, told->base_count);
+    write_lineage(writer, index);
+}
+
+static const char *object_state(const struct nt_model_object *object)
+{
+    if (object->successor != NT_MODEL_NONE)
+        return "superseded";
+    return object->told.closed ? "closed" : "open";
+}
+
+/* The object up to the start of its list of objects. */
+static void open_object(struct writer *writer, uint32_t index)
+{
+    const struct nt_model_object *object = &writer->input->model->objects[index];
+    const struct nt_source_object *told = &object->told;
+    struct nt_json *json = &writer->json;
+    char room[NT_MODEL_KIND_ROOM];
+    struct nt_bytes kind = nt_model_object_kind(object, room);
+    nt_json_line(json);
+    nt_json_object(json);
+    nt_json_key(json, "id");
+    nt_json_id(json, object_id(told->slot, told->generation));
+    nt_json_key(json, "kind");
+    nt_json_string(json, kind.data, kind.size);
+    nt_json_key(json, "name");
+    nt_json_string(json, told->name.data, told->name.size);
+    nt_json_key(json, "state");
+    nt_json_word(json, object_state(object));
+    nt_json_key(json, "session");
+    nt_json_id(json, told->session);
+    write_mask(writer, told->mask);
+    u64_member(json, "epoch", told->epoch);
+    nt_json_key(json, "discipline");
+    nt_json_word(json, told->discipline == 0 ? "exclusive" : "shared");
+    u64_member(json, "opened_at", told->opened_at);
+    flag(json, "ancestor", nt_export_picked(writer->input, index) == NT_MODEL_PICKED_ABOVE);
+    write_rare(writer, index);
+    write_sums(writer, "tallies", index, told->tallies, told->tally_count);
+    write_sums(writer, "closed", index, told->gone, told->gone_count);
+    nt_json_key(json, "objects");
+    nt_json_array(json);
+    writer->unclosed++;
+}
+
+static void close_objects(struct writer *writer, uint32_t down_to)
+{
+    for (; writer->unclosed > down_to; writer->unclosed--) {
+        nt_json_array_end(&writer->json);
+        nt_json_object_end(&writer->json);
+    }
+}
+
+static void write_program(struct writer *writer, const struct nt_model_program *program)
+{
+    const struct nt_model *model = writer->input->model;
+    struct nt_json *json = &writer->json;
+    nt_json_line(json);
+    nt_json_object(json);
+    nt_export_json_program(json, program);
+    nt_json_key(json, "objects");
+    nt_json_array(json);
+    for (uint32_t i = 0; i < program->order_count; i++) {
+        uint32_t index = model->order[program->order_first + i];
+        uint32_t depth = model->objects[index].depth;
+        if (nt_export_picked(writer->input, index) == NT_MODEL_PICKED_NOT)
+            continue;
+        close_objects(writer, depth < DEPTH ? depth : DEPTH - 1);
+        open_object(writer, index);
+    }
+    close_objects(writer, 0);
+    nt_json_array_end(json);
+    nt_json_object_end(json);
+}
+
+static void write_node(struct writer *writer, uint32_t index)
+{
+    const struct nt_model *model = writer->input->model;
+    const struct nt_model_node *node = &model->nodes[index];
+    struct nt_json *json = &writer->json;
+    nt_json_line(json);
+    nt_json_object(json);
+    nt_json_key(json, "name");
+    nt_json_string(json, node->name.data, node->name.size);
+    nt_json_key(json, "processes");
+    nt_json_array(json);
+    for (uint32_t i = 0; i < node->programs_count; i++) {
+        uint32_t program = model->programs_order[node->programs_first + i];
+        if (nt_export_has_program(writer->input, program))
+            write_program(writer, &model->programs[program]);
+    }
+    nt_json_array_end(json);
+    nt_json_object_end(json);
+}
+
+void nt_export_json_stat(const struct nt_export_input *input, struct nt_buffer *out)
+{
+    struct writer writer = { .json = { .out = out }, .input = input };
+    struct nt_json *json = &writer.json;
+    nt_json_object(json);
+    nt_json_key(json, "nodes");
+    nt_json_array(json);
+    for (uint32_t i = 0; i < input->model->node_count; i++) {
+        if (!input->selection || input->selection->nodes[i] != NT_MODEL_PICKED_NOT)
+            write_node(&writer, i);
+    }
+    nt_json_array_end(json);
+    nt_json_key(json, "sessions");
+    nt_json_array(json);
+    nt_json_array_end(json);
+    nt_json_object_end(json);
+    nt_buffer_byte(out, '\n');
+    nt_buffer_fini(&writer.mask_text);
+}
