@@ -41,6 +41,11 @@ static inline void floor64_run(void *state, uint64_t operations)
     ring->at = at;
 }
 
+static inline void floor64_fini(struct floor64 *ring)
+{
+    bench_memory_free(ring->base, FLOOR64_RING);
+}
+
 /* 0, or -1 without memory. */
 static inline int floor64_init(struct floor64 *ring)
 {

@@ -85,6 +85,13 @@ void *bench_memory(size_t bytes)
     return memory;
 }
 
+void bench_memory_free(void *take_memory, size_t bytes)
+{
+    if (take_memory != NULL) {
+        (void)munmap(take_memory, bytes);
+    }
+}
+
 /* A positive number of the environment, or the fallback. */
 static uint64_t setting(const char *name, uint64_t fallback)
 {
@@ -141,35 +148,119 @@ static double run_batch(enum bench_clock clock, const struct bench_variant *vari
     return (double)(bench_clock_ns(clock) - start) / (double)operations;
 }
 
+/* Ticks of a fixed piece of work that needs most of a core: who shares the core shows in it. */
+static uint64_t probe_ticks(void)
+{
+    uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
+    uint64_t start = bench_ticks();
+    for (int i = 0; i < 1000; i++) {
+        __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
+        a++, b++, c++, d++, e++, f++;
+    }
+    return bench_ticks() - start;
+}
+
+/* Of the whole program, so that its parts agree on what quiet is. */
+static struct {
+    uint64_t best;   /* ticks of the probe when nobody disturbed it; 0: not known */
+    uint64_t waited; /* ns */
+    unsigned passes, kept_quiet;
+} quiet;
+
+static bool is_quiet(void)
+{
+    uint64_t ticks = probe_ticks();
+    if (ticks < quiet.best) {
+        quiet.best = ticks;
+    }
+    return ticks <= quiet.best + quiet.best / 10;
+}
+
+static void quiet_init(void)
+{
+    quiet.passes = quiet.kept_quiet = 0;
+    quiet.best = quiet.best > 0 ? quiet.best : UINT64_MAX;
+    for (int i = 0; i < 2000; i++) {
+        (void)is_quiet();
+    }
+}
+
+struct compare {
+    const struct bench_plan *plan;
+    const struct bench_variant *variants;
+    size_t count;
+    uint64_t operations;
+    uint64_t random;
+    uint64_t patience; /* ns */
+    unsigned char order[BENCH_VARIANTS_MAX];
+    double figures[BENCH_VARIANTS_MAX];
+};
+
+/* One batch of each variant. False: somebody shared the core, and there is time to try again. */
+static bool run_pass(struct compare *compare)
+{
+    bool patient = quiet.waited < compare->patience;
+    uint64_t start = bench_clock_ns(BENCH_CLOCK_WALL);
+    bool good = is_quiet();
+    if (!good && patient) {
+        (void)nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+        quiet.waited += bench_clock_ns(BENCH_CLOCK_WALL) - start;
+        return false;
+    }
+    shuffle(compare->order, compare->count, &compare->random);
+    for (size_t i = 0; i < compare->count; i++) {
+        size_t at = compare->order[i];
+        compare->figures[at] = run_batch(compare->plan->clock, &compare->variants[at], compare->operations);
+    }
+    good = is_quiet() && good;
+    if (!good && patient) {
+        quiet.waited += bench_clock_ns(BENCH_CLOCK_WALL) - start;
+        return false;
+    }
+    quiet.passes++;
+    quiet.kept_quiet += good;
+    return true;
+}
+
+static void run_round(struct compare *compare, struct bench_samples *ret_samples)
+{
+    static struct bench_samples batch_samples[BENCH_VARIANTS_MAX];
+    unsigned batches = compare->plan->batches > 0 ? compare->plan->batches : 16;
+    for (size_t i = 0; i < compare->count; i++) {
+        batch_samples[i].count = 0;
+    }
+    while (batch_samples[0].count < batches) {
+        if (!run_pass(compare)) {
+            continue;
+        }
+        for (size_t i = 0; i < compare->count; i++) {
+            bench_samples_add(&batch_samples[i], compare->figures[i]);
+        }
+    }
+    for (size_t i = 0; ret_samples != NULL && i < compare->count; i++) {
+        bench_samples_add(&ret_samples[i], bench_samples_percentile(&batch_samples[i], 0.1));
+    }
+}
+
 void bench_compare(const struct bench_plan *plan, const struct bench_variant *variants, size_t count,
                    struct bench_samples *ret_samples)
 {
-    static struct bench_samples batch_samples[BENCH_VARIANTS_MAX];
-    unsigned char order[BENCH_VARIANTS_MAX];
+    static struct compare compare;
     unsigned rounds = bench_rounds(plan);
-    unsigned batches = plan->batches > 0 ? plan->batches : 16;
-    uint64_t operations = plan->operations > 0 ? plan->operations : 1024;
-    uint64_t random = setting("BENCH_SEED", plan->seed > 0 ? plan->seed : 1);
-
+    compare = (struct compare){ .plan = plan, .variants = variants, .count = count };
+    compare.operations = plan->operations > 0 ? plan->operations : 1024;
+    compare.random = setting("BENCH_SEED", plan->seed > 0 ? plan->seed : 1);
     (void)bench_ns_per_tick();
+    compare.patience = setting("BENCH_PATIENCE", 30) * 1000000000u;
+    quiet_init();
     for (size_t i = 0; i < count; i++) {
-        order[i] = (unsigned char)i;
-        ret_samples[i].count = 0;
+        compare.order[i] = (unsigned char)i;
     }
     for (unsigned round = 0; round <= rounds; round++) {
-        for (size_t i = 0; i < count; i++) {
-            batch_samples[i].count = 0;
-        }
-        for (unsigned batch = 0; batch < batches; batch++) {
-            shuffle(order, count, &random);
-            for (size_t i = 0; i < count; i++) {
-                double figure = run_batch(plan->clock, &variants[order[i]], operations);
-                bench_samples_add(&batch_samples[order[i]], figure);
-            }
-        }
-        for (size_t i = 0; round > 0 && i < count; i++) {
-            bench_samples_add(&ret_samples[i], bench_samples_percentile(&batch_samples[i], 0.1));
-        }
+        run_round(&compare, round > 0 ? ret_samples : NULL);
+    }
+    for (size_t i = 0; i < count && quiet.passes > 0; i++) {
+        ret_samples[i].quiet = (double)quiet.kept_quiet / quiet.passes;
     }
 }
 
@@ -184,6 +275,21 @@ static bool check_limit(char *text, size_t size, const char *what, double value,
     return at_most ? value <= limit : value >= limit;
 }
 
+/* The median over rounds of `samples` to `baseline`: their ratio or their difference. */
+static double paired(const struct bench_samples *samples, const struct bench_samples *baseline, bool difference)
+{
+    static struct bench_samples found;
+    found.count = 0;
+    for (unsigned i = 0; i < samples->count && i < baseline->count; i++) {
+        if (difference) {
+            bench_samples_add(&found, samples->values[i] - baseline->values[i]);
+        } else if (baseline->values[i] > 0) {
+            bench_samples_add(&found, samples->values[i] / baseline->values[i]);
+        }
+    }
+    return bench_samples_percentile(&found, 0.5);
+}
+
 void bench_report(const struct bench_row *row, const struct bench_samples *samples,
                   const struct bench_samples *baseline)
 {
@@ -194,19 +300,25 @@ void bench_report(const struct bench_row *row, const struct bench_samples *sampl
     pass &= check_limit(limit, sizeof limit, "median", median, row->min_median, false);
     printf("{\"name\":\"%s\",\"median\":%.6g,\"spread\":%.6g,\"unit\":\"%s\"", row->name, median, spread, row->unit);
     if (baseline != NULL && row->against != NULL) {
-        static struct bench_samples ratios;
-        ratios.count = 0;
-        for (unsigned i = 0; i < samples->count && i < baseline->count; i++) {
-            if (baseline->values[i] > 0) {
-                bench_samples_add(&ratios, samples->values[i] / baseline->values[i]);
-            }
-        }
-        double ratio = bench_samples_percentile(&ratios, 0.5);
+        double ratio = paired(samples, baseline, false);
         pass &= check_limit(limit, sizeof limit, "ratio", ratio, row->max_ratio, true);
         pass &= check_limit(limit, sizeof limit, "ratio", ratio, row->min_ratio, false);
         printf(",\"ratio\":%.6g,\"against\":\"%s\"", ratio, row->against);
     } else {
         printf(",\"ratio\":null,\"against\":null");
+    }
+    if (row->beyond != NULL) {
+        double excess = paired(samples, row->less, true);
+        pass &= check_limit(limit, sizeof limit, "excess", excess, row->max_excess, true);
+        printf(",\"excess\":%.6g,\"beyond\":\"%s\"", excess, row->beyond);
+    }
+    if (samples->quiet > 0) {
+        printf(",\"quiet\":%.3g", samples->quiet);
+    }
+    if (row->max_worst > 0) {
+        double worst = bench_samples_percentile(samples, 1);
+        pass &= check_limit(limit, sizeof limit, "worst", worst, row->max_worst, true);
+        printf(",\"worst\":%.6g", worst);
     }
     if (limit[0] != '\0') {
         printf(",\"limit\":\"%s\",\"pass\":%s", limit, pass ? "true" : "false");

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What every benchmark shares: paired rounds, medians, and one JSON line a figure on stdout.
    A round runs every variant in short batches, in random order; a variant's figure in a round is the
-   10th percentile of its batches. A row gives the median over rounds, the spread (90th minus 10th
-   percentile) and the median of the paired ratios to a baseline. Knows nothing of what is measured. */
+   10th percentile of its batches. Batches during which somebody else worked on the same core (a sibling
+   of a hyperthreaded one slows everything but the clock) are measured again, for BENCH_PATIENCE seconds
+   in all of the program; "quiet" tells which part of the batches had the core for themselves in the end.
+   A row gives the median over rounds, the spread (90th minus 10th percentile) and the median of the
+   paired ratios to a baseline. Knows nothing of what is measured. */
 #ifndef NT_BENCH_HARNESS_H
 #define NT_BENCH_HARNESS_H
 
@@ -26,7 +29,8 @@ struct bench_variant {
     void *state;
 };
 
-/* Zero means the default. The environment overrides rounds (BENCH_ROUNDS) and the seed (BENCH_SEED). */
+/* Zero means the default. The environment overrides rounds (BENCH_ROUNDS), the seed (BENCH_SEED) and the
+   patience (BENCH_PATIENCE, 30 seconds). */
 struct bench_plan {
     enum bench_clock clock;
     unsigned rounds;     /* default 60 */
@@ -38,6 +42,7 @@ struct bench_plan {
 /* One figure a round. Rounds of the same number are pairs. */
 struct bench_samples {
     unsigned count;
+    double quiet; /* part of the batches that had the core for themselves; 0: not known */
     double values[BENCH_ROUNDS_MAX];
 };
 
@@ -48,6 +53,10 @@ struct bench_row {
     const char *against; /* name of the baseline, or NULL */
     double max_ratio, min_ratio;
     double max_median, min_median;
+    const char *beyond; /* name of `less`, or NULL: the row also tells "excess", the median of the differences */
+    const struct bench_samples *less;
+    double max_excess;
+    double max_worst; /* of the largest sample; the row then also tells "worst" */
 };
 
 /* A group of rows that are measured together. Returns 0, or -1 with a line on stderr that says why its
@@ -61,8 +70,9 @@ struct bench_case {
    exit code: 0, 1 if a case could not run, 2 for a name that no case has. */
 int bench_main(int argc, char **argv, const struct bench_case *cases, size_t count);
 
-/* Measures all variants in paired rounds: nanoseconds an operation, ret_samples[i] for variants[i].
-   One untimed round goes before. */
+/* Measures all variants in paired rounds: nanoseconds an operation, added to ret_samples[i] for variants[i].
+   One untimed round goes before. Call it several times, with memory of its own each, where it matters which
+   pages the system gives: they decide what shares a place in a cache. */
 void bench_compare(const struct bench_plan *plan, const struct bench_variant *variants, size_t count,
                    struct bench_samples *ret_samples);
 
@@ -84,6 +94,18 @@ uint64_t bench_clock_ns(enum bench_clock clock);
 int bench_pin(unsigned processor);
 /* Memory that is there before it is measured; shared with children. NULL if there is none. */
 void *bench_memory(size_t bytes);
+void bench_memory_free(void *take_memory, size_t bytes);
+
+/* How long single calls take: the longest of those watched, microseconds. The CPU time of a call is what both the
+   clock of CPU time around it and the ticks within agree on, the smaller one: neither is less than it. */
+struct bench_stall {
+    double cpu_us, wall_us;
+};
+struct bench_watch {
+    uint64_t cpu, ticks;
+};
+static inline void bench_watch_start(struct bench_watch *watch);
+static inline void bench_watch_stop(const struct bench_watch *watch, struct bench_stall *worst);
 
 static inline uint64_t bench_ticks(void)
 {
@@ -94,6 +116,21 @@ static inline uint64_t bench_ticks(void)
 #else
     return bench_clock_ns(BENCH_CLOCK_WALL);
 #endif
+}
+
+static inline void bench_watch_start(struct bench_watch *watch)
+{
+    watch->cpu = bench_clock_ns(BENCH_CLOCK_THREAD_CPU);
+    watch->ticks = bench_ticks();
+}
+
+static inline void bench_watch_stop(const struct bench_watch *watch, struct bench_stall *worst)
+{
+    double wall = (double)(bench_ticks() - watch->ticks) * bench_ns_per_tick() / 1000;
+    double cpu = (double)(bench_clock_ns(BENCH_CLOCK_THREAD_CPU) - watch->cpu) / 1000;
+    cpu = cpu < wall ? cpu : wall;
+    worst->cpu_us = cpu > worst->cpu_us ? cpu : worst->cpu_us;
+    worst->wall_us = wall > worst->wall_us ? wall : worst->wall_us;
 }
 
 #endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A million objects: what making one costs, how long one call took at most, what one occupies with two kinds
+   counted on it. Names are like "conn-123456". A round makes them all in a log of its own. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nt/log.h>
+
+#include "harness.h"
+#include "scratch.h"
+
+#define OBJECTS UINT32_C(1000000)
+#define CAP (UINT64_C(2) << 30)
+
+/* Names made before, so that only the library is measured. */
+struct names {
+    char text[OBJECTS][16];
+};
+
+static struct names *names_new(void)
+{
+    struct names *names = malloc(sizeof *names);
+    for (uint32_t i = 0; names != NULL && i < OBJECTS; i++) {
+        (void)snprintf(names->text[i], sizeof names->text[i], "conn-%06u", i);
+    }
+    return names;
+}
+
+static nt_object object_new(nt_log *log, const struct names *names, uint32_t number)
+{
+    nt_object_options options = NT_OBJECT_OPTIONS_INIT;
+    options.name = names->text[number];
+    return nt_object_new(log, &options);
+}
+
+/* What the log says that it occupies, and what its file does. */
+struct memory {
+    double backed, blocks;
+};
+
+static int memory_of(const nt_log *log, struct memory *ret_memory)
+{
+    struct nt_layout_live live;
+    struct stat status;
+    int file = open(nt_log_path(log), O_RDONLY | O_CLOEXEC);
+    bool good = file >= 0 && fstat(file, &status) == 0 &&
+                pread(file, &live, sizeof live, NT_LAYOUT_PAGE) == (ssize_t)sizeof live;
+    if (file >= 0) {
+        (void)close(file);
+    }
+    if (!good) {
+        perror("bench: object-memory");
+        return -1;
+    }
+    ret_memory->backed = (double)live.backed;
+    ret_memory->blocks = (double)status.st_blocks * 512;
+    return 0;
+}
+
+static int complain(const char *what)
+{
+    fprintf(stderr, "bench: object: %s\n", what);
+    return -1;
+}
+
+/* Nanoseconds of CPU time each. */
+static int create(const struct names *names, double *ret_each)
+{
+    nt_log *log = scratch_log("object-new", 0, CAP);
+    if (log == NULL) {
+        return -1;
+    }
+    nt_object last = { 0 };
+    uint64_t cpu = bench_clock_ns(BENCH_CLOCK_THREAD_CPU);
+    for (uint32_t i = 0; i < OBJECTS; i++) {
+        last = object_new(log, names, i);
+    }
+    *ret_each = (double)(bench_clock_ns(BENCH_CLOCK_THREAD_CPU) - cpu) / OBJECTS;
+    scratch_log_free(log);
+    return last.handle != 0 ? 0 : complain("not all fit");
+}
+
+/* The longest call; with no log, the same without one. */
+static struct bench_stall create_stalls(const struct names *names, nt_log *log)
+{
+    struct bench_stall worst = { 0, 0 };
+    for (uint32_t i = 0; i < OBJECTS; i++) {
+        struct bench_watch watch;
+        bench_watch_start(&watch);
+        if (log != NULL) {
+            (void)object_new(log, names, i);
+        }
+        bench_watch_stop(&watch, &worst);
+    }
+    return worst;
+}
+
+static int occupy(const struct names *names, struct memory *ret_each)
+{
+    nt_log *log = scratch_log("object-memory", 0, CAP);
+    struct memory before, after;
+    if (log == NULL) {
+        return -1;
+    }
+    /* the ring is there, all of it, before the first look */
+    for (uint32_t i = 0; i < 1u << 15; i++) {
+        nt_object_count(nt_log_object(log), NT_WRITE, i);
+    }
+    int error = memory_of(log, &before);
+    for (uint32_t i = 0; i < OBJECTS && error == 0; i++) {
+        nt_object object = object_new(log, names, i);
+        nt_object_count(object, NT_WRITE, i);
+        nt_object_count(object, NT_READ, i);
+    }
+    if (error != 0 || memory_of(log, &after) != 0) {
+        error = -1;
+    }
+    scratch_log_free(log);
+    ret_each->backed = (after.backed - before.backed) / OBJECTS;
+    ret_each->blocks = (after.blocks - before.blocks) / OBJECTS;
+    return error;
+}
+
+static int measure_new(void)
+{
+    static struct bench_samples each;
+    struct names *names = names_new();
+    unsigned rounds = bench_rounds(&(struct bench_plan){ .rounds = 7 });
+    for (unsigned round = 0; names != NULL && round < rounds; round++) {
+        double figure;
+        if (create(names, &figure) != 0) {
+            free(names);
+            return -1;
+        }
+        bench_samples_add(&each, figure);
+    }
+    free(names);
+    bench_report(&(struct bench_row){ .name = "object-new", .unit = "ns", .max_median = 1000 }, &each, NULL);
+    return 0;
+}
+
+static int measure_stall(void)
+{
+    static struct bench_samples cpu, wall, spin_cpu, spin_wall;
+    struct names *names = names_new();
+    unsigned rounds = bench_rounds(&(struct bench_plan){ .rounds = 5 });
+    (void)bench_ns_per_tick();
+    for (unsigned round = 0; names != NULL && round < rounds; round++) {
+        nt_log *log = scratch_log("object-stall", 0, CAP);
+        if (log == NULL) {
+            free(names);
+            return -1;
+        }
+        struct bench_stall made = create_stalls(names, log);
+        struct bench_stall spun = create_stalls(names, NULL);
+        bench_samples_add(&cpu, made.cpu_us);
+        bench_samples_add(&wall, made.wall_us);
+        bench_samples_add(&spin_cpu, spun.cpu_us);
+        bench_samples_add(&spin_wall, spun.wall_us);
+        scratch_log_free(log);
+    }
+    free(names);
+    const struct bench_row rows[] = {
+        { .name = "object-new-stall", .unit = "us", .against = "object-new-spin", .max_worst = 1000 },
+        { .name = "object-new-spin", .unit = "us" },
+        { .name = "object-new-stall-wall", .unit = "us", .against = "object-new-spin-wall" },
+        { .name = "object-new-spin-wall", .unit = "us" },
+    };
+    bench_report(&rows[0], &cpu, &spin_cpu);
+    bench_report(&rows[1], &spin_cpu, NULL);
+    bench_report(&rows[2], &wall, &spin_wall);
+    bench_report(&rows[3], &spin_wall, NULL);
+    return 0;
+}
+
+static int measure_memory(void)
+{
+    static struct bench_samples backed, blocks;
+    struct names *names = names_new();
+    struct memory each = { 0, 0 };
+    int error = names != NULL ? occupy(names, &each) : complain("no memory");
+    free(names);
+    if (error != 0) {
+        return error;
+    }
+    bench_samples_add(&backed, each.backed);
+    bench_samples_add(&blocks, each.blocks);
+    bench_report(&(struct bench_row){ .name = "object-memory", .unit = "bytes", .max_median = 512 }, &backed, NULL);
+    bench_report(&(struct bench_row){ .name = "object-memory-file", .unit = "bytes", .against = "object-memory" },
+                 &blocks, &backed);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct bench_case cases[] = {
+        { "object-new", measure_new },
+        { "object-new-stall object-new-spin object-new-stall-wall object-new-spin-wall", measure_stall },
+        { "object-memory object-memory-file", measure_memory },
+    };
+    return bench_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}

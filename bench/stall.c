@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The longest time that one count took: of every event of the first two laps of a new ring, the first event of
+   all and the steps in which the ring gets its memory included. A round's figure is its worst. CPU time, because
+   wall time is the scheduler's; wall beside that of a loop that does the same but count. */
+#include <stdio.h>
+
+#include <nt/log.h>
+
+#include "harness.h"
+#include "scratch.h"
+
+#define RING (UINT64_C(1) << 20)
+#define EVENTS (2 * RING / 64)
+
+/* Counts, or with no object only looks at the clocks. */
+static struct bench_stall run(nt_object object, bool count)
+{
+    struct bench_stall worst = { 0, 0 };
+    for (uint64_t i = 0; i < EVENTS; i++) {
+        struct bench_watch watch;
+        bench_watch_start(&watch);
+        if (count) {
+            nt_object_count(object, NT_WRITE, i);
+        }
+        bench_watch_stop(&watch, &worst);
+    }
+    return worst;
+}
+
+static int measure(void)
+{
+    static struct bench_samples cpu, wall, spin_cpu, spin_wall;
+    const struct bench_plan plan = { .rounds = 60 };
+    unsigned rounds = bench_rounds(&plan);
+    const nt_object none = { 0 };
+    (void)bench_ns_per_tick();
+    for (unsigned round = 0; round < rounds; round++) {
+        nt_log *log = scratch_log("stall", RING, 0);
+        if (log == NULL) {
+            return -1;
+        }
+        struct bench_stall spun = run(none, false);
+        struct bench_stall counted = run(scratch_object(log, "stall-", round, NT_MASK_DEFAULT), true);
+        bench_samples_add(&cpu, counted.cpu_us);
+        bench_samples_add(&wall, counted.wall_us);
+        bench_samples_add(&spin_cpu, spun.cpu_us);
+        bench_samples_add(&spin_wall, spun.wall_us);
+        scratch_log_free(log);
+    }
+    const struct bench_row rows[] = {
+        { .name = "stall", .unit = "us", .against = "stall-spin", .max_worst = 500 },
+        { .name = "stall-spin", .unit = "us" },
+        { .name = "stall-wall", .unit = "us", .against = "stall-spin-wall" },
+        { .name = "stall-spin-wall", .unit = "us" },
+    };
+    bench_report(&rows[0], &cpu, &spin_cpu);
+    bench_report(&rows[1], &spin_cpu, NULL);
+    bench_report(&rows[2], &wall, &spin_wall);
+    bench_report(&rows[3], &spin_wall, NULL);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct bench_case cases[] = { { "stall stall-spin stall-wall stall-spin-wall", measure } };
+    return bench_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
