@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all commands share: where output goes, what exit codes mean, and what a command is. */
+#ifndef NT_CLI_CLI_H
+#define NT_CLI_CLI_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "cli/options.h"
+
+enum nt_cli_code {
+    NT_CLI_OK = 0,
+    NT_CLI_NOTHING = 1, /* nothing matched */
+    NT_CLI_USAGE = 2,
+    NT_CLI_BAD = 3 /* bad input, or output that could not be written */
+};
+
+struct nt_cli {
+    struct nt_buffer out; /* results; drains to `out_fd` */
+    int out_fd;
+    FILE *talk;   /* everything else */
+    uint64_t now; /* ns since 1970 */
+};
+
+struct nt_cli_command {
+    const char *name;
+    const char *arguments;               /* as in its usage line */
+    const char *summary;                 /* one line */
+    const char *text;                    /* lines below its options, "" if none */
+    const struct nt_cli_option *options; /* closed by one without a name */
+    /* Takes the arguments behind its name; returns the exit code. */
+    int (*run)(struct nt_cli *cli, const struct nt_cli_command *command, int count, char **arguments);
+};
+
+extern const struct nt_cli_command nt_cli_ps;
+extern const struct nt_cli_command nt_cli_stat;
+extern const struct nt_cli_command nt_cli_clean;
+
+/* Results go to that descriptor. */
+void nt_cli_init(struct nt_cli *cli, int out_fd, FILE *talk);
+/* Writes what is left of the output. Returns `code`, or NT_CLI_BAD after saying why it could not be written; a
+   reader that went away is no failure to talk of. */
+int nt_cli_finish(struct nt_cli *cli, int code);
+/* One line on `talk`, "ntscope: …". */
+void nt_cli_say(struct nt_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, with bytes that others chose, made safe, between the two texts. */
+void nt_cli_say_of(struct nt_cli *cli, const char *before, const char *name, const char *after);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading sources, see sources.h. */
+#include "cli/sources.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nt/log_layout.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "source/live/live.h"
+
+/* A kind of file, known by its first bytes. */
+struct backend {
+    const char *magic;
+    size_t magic_size;
+    int (*open)(const char *const *files, size_t count, struct nt_source **ret_source);
+};
+
+static int open_logs(const char *const *files, size_t count, struct nt_source **ret_source)
+{
+    const struct nt_live_options options = { .files = files, .file_count = count };
+    return nt_source_live_open(&options, ret_source);
+}
+
+/* The first one also takes what is none of them: it says what is wrong with it. The version, the last byte of a
+   log's magic, is the source's to judge. */
+static const struct backend backends[] = {
+    { NT_LAYOUT_MAGIC, sizeof NT_LAYOUT_MAGIC - 2, open_logs },
+};
+
+struct reading {
+    struct nt_cli *cli;
+    struct nt_model *model;
+    bool bad;
+};
+
+static void free_source(struct nt_source **source)
+{
+    nt_source_free(*source);
+}
+
+static const struct backend *find_backend(const char *path)
+{
+    char start[64];
+    struct stat status;
+    const struct backend *found = NULL;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0)
+        return NULL;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+        ssize_t size = pread(file, start, sizeof start, 0);
+        for (size_t i = 0; i < sizeof backends / sizeof *backends && !found; i++) {
+            if (size >= (ssize_t)backends[i].magic_size &&
+                memcmp(start, backends[i].magic, backends[i].magic_size) == 0)
+                found = &backends[i];
+        }
+    }
+    (void)close(file);
+    return found;
+}
+
+bool nt_cli_sources_is_file(const char *path)
+{
+    return find_backend(path) != NULL;
+}
+
+/* ---- Reading ---- */
+
+static void say_bad(struct nt_cli *cli, const char *path, int error, const char *text)
+{
+    struct nt_buffer line = { 0 };
+    nt_text_append(&line, path, strlen(path));
+    nt_buffer_text(&line, ": ");
+    text = text && text[0] ? text : nt_error_text(error);
+    nt_text_append(&line, text, strlen(text));
+    nt_cli_say(cli, "%.*s", (int)line.size, line.data ? line.data : "");
+    nt_buffer_fini(&line);
+}
+
+static int take_program(void *arg, const struct nt_source_program *program)
+{
+    return nt_model_add_program(((struct reading *)arg)->model, program);
+}
+
+static int take_kind(void *arg, const struct nt_source_kind *kind)
+{
+    return nt_model_add_kind(((struct reading *)arg)->model, kind);
+}
+
+static int take_object(void *arg, const struct nt_source_object *object)
+{
+    return nt_model_add_object(((struct reading *)arg)->model, object);
+}
+
+static void take_bad(void *arg, const char *path, int error, const char *text)
+{
+    struct reading *reading = arg;
+    reading->bad = true;
+    say_bad(reading->cli, path, error, text);
+}
+
+static int read_source(struct reading *reading, struct nt_source *source)
+{
+    const struct nt_source_sink sink = {
+        .program = take_program, .kind = take_kind, .object = take_object, .bad = take_bad, .arg = reading
+    };
+    nt_model_source(reading->model);
+    return nt_source_snapshot(source, &sink);
+}
+
+/* Each file by itself: a model can hold what several sources tell. */
+static int read_files(struct reading *reading, const struct nt_cli_sources *sources)
+{
+    int error = 0;
+    for (int i = 0; i < sources->file_count && error == 0; i++) {
+        struct nt_source *source __attribute__((cleanup(free_source))) = NULL;
+        const char *file = sources->files[i];
+        const struct backend *backend = find_backend(file);
+        error = (backend ? backend : &backends[0])->open(&file, 1, &source);
+        if (error == 0)
+            error = read_source(reading, source);
+    }
+    return error;
+}
+
+static int read_live(struct reading *reading, const char *directory)
+{
+    struct nt_source *source __attribute__((cleanup(free_source))) = NULL;
+    const struct nt_live_options options = { .directory = directory };
+    int error = nt_source_live_open(&options, &source);
+    return error != 0 ? error : read_source(reading, source);
+}
+
+void nt_cli_sources_say_nothing(struct nt_cli *cli, const struct nt_cli_sources *sources)
+{
+    char by_default[32] = "/dev/shm/ntscope-*"; /* root's are everybody's */
+    const char *directory = sources->directory ? sources->directory : secure_getenv("NTSCOPE_DIR");
+    if (geteuid() != 0)
+        (void)snprintf(by_default, sizeof by_default, "/dev/shm/ntscope-%u", (unsigned)geteuid());
+    nt_cli_say_of(cli, "no logs in ", directory && directory[0] != '\0' ? directory : by_default, "");
+}
+
+int nt_cli_sources_read(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_model *model)
+{
+    struct reading reading = { .cli = cli, .model = model };
+    bool live = sources->file_count == 0;
+    int error = live ? read_live(&reading, sources->directory) : read_files(&reading, sources);
+    if (error == 0)
+        error = nt_model_link(model);
+    if (error != 0) {
+        nt_cli_say(cli, "cannot read the logs: %s", nt_error_text(error));
+        nt_model_fini(model); /* half fed, it must not be shown */
+        return NT_CLI_BAD;
+    }
+    if (reading.bad)
+        return NT_CLI_BAD;
+    return model->program_count > 0 ? NT_CLI_OK : NT_CLI_NOTHING;
+}
+
+/* ---- Cleaning ---- */
+
+struct cleaning {
+    struct nt_cli *cli;
+    bool dry;
+    bool bad;
+    size_t found;
+};
+
+static void clean_removed(void *arg, const char *path)
+{
+    struct cleaning *cleaning = arg;
+    cleaning->found++;
+    nt_buffer_text(&cleaning->cli->out, cleaning->dry ? "would remove " : "removed ");
+    nt_text_append(&cleaning->cli->out, path, strlen(path));
+    nt_buffer_byte(&cleaning->cli->out, '\n');
+}
+
+static void clean_bad(void *arg, const char *path, int error, const char *text)
+{
+    struct cleaning *cleaning = arg;
+    cleaning->bad = true;
+    say_bad(cleaning->cli, path, error, text);
+}
+
+/* What a snapshot finds dead is what would be removed. */
+static int clean_listed(void *arg, const struct nt_source_program *program)
+{
+    if (program->state == NT_PROGRAM_EXITED || program->state == NT_PROGRAM_CRASHED)
+        clean_removed(arg, program->path);
+    return 0;
+}
+
+static int clean_dry(struct cleaning *cleaning, const struct nt_live_options *options)
+{
+    struct nt_source *source __attribute__((cleanup(free_source))) = NULL;
+    const struct nt_source_sink sink = { .program = clean_listed, .bad = clean_bad, .arg = cleaning };
+    int error = nt_source_live_open(options, &source);
+    return error != 0 ? error : nt_source_snapshot(source, &sink);
+}
+
+int nt_cli_sources_clean(struct nt_cli *cli, const char *directory, bool dry)
+{
+    struct cleaning cleaning = { .cli = cli, .dry = dry };
+    const struct nt_live_options options = { .directory = directory };
+    const struct nt_live_clean_sink sink = { .removed = clean_removed, .bad = clean_bad, .arg = &cleaning };
+    int error = dry ? clean_dry(&cleaning, &options) : nt_live_remove_dead(&options, &sink);
+    if (error < 0) {
+        nt_cli_say(cli, "cannot clean: %s", nt_error_text(error));
+        return NT_CLI_BAD;
+    }
+    if (cleaning.bad)
+        return NT_CLI_BAD;
+    return cleaning.found > 0 ? NT_CLI_OK : NT_CLI_NOTHING;
+}

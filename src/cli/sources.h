@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The one list of kinds of sources, and reading them into a model. */
+#ifndef NT_CLI_SOURCES_H
+#define NT_CLI_SOURCES_H
+
+#include <stdbool.h>
+
+#include "cli/cli.h"
+#include "model/objects.h"
+#include "source/source.h"
+
+struct nt_cli_sources {
+    const char *directory; /* of live logs; NULL: the default */
+    char **files;          /* if there are any, these alone are read */
+    int file_count;
+};
+
+/* Whether it is a regular file that begins as one that some source reads. */
+bool nt_cli_sources_is_file(const char *path);
+/* Adds one snapshot of all to an empty model and links it. What cannot be read is said, one line each; the rest
+   is read. Returns NT_CLI_OK, NT_CLI_BAD if something could not be read (the model is empty then if that was
+   everything), or NT_CLI_NOTHING, without a word, if there is nothing at all. */
+int nt_cli_sources_read(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_model *model);
+/* Says that there are no logs, and where. */
+void nt_cli_sources_say_nothing(struct nt_cli *cli, const struct nt_cli_sources *sources);
+/* Removes logs of dead programs, or (dry) only lists them. The same results. */
+int nt_cli_sources_clean(struct nt_cli *cli, const char *directory, bool dry);
+
+#endif
