@@ -30,7 +30,7 @@ _Static_assert(offsetof(struct thread_block, seen) == 0, "a block starts with wh
 #define BLOCK_BYTES ((size_t)2 * NT_LAYOUT_PAGE)
 
 static struct nt_thread_ thread_none; /* always zero: what a thread has before its first count */
-__thread struct nt_thread_ *nt_thread_ = &thread_none;
+__thread struct nt_thread_ *nt_thread_ __attribute__((tls_model("initial-exec"))) = &thread_none;
 
 static pthread_key_t thread_key;
 static bool thread_key_made;
