@@ -74,25 +74,56 @@ void nt_buffer_repeat(struct nt_buffer *buffer, char byte, size_t times)
     buffer->size += times;
 }
 
+unsigned nt_buffer_digits(uint64_t number)
+{
+    static const uint64_t powers[] = {
+        1,
+        10,
+        100,
+        1000,
+        10000,
+        100000,
+        1000000,
+        10000000,
+        100000000,
+        1000000000,
+        10000000000,
+        100000000000,
+        1000000000000,
+        10000000000000,
+        100000000000000,
+        1000000000000000,
+        10000000000000000,
+        100000000000000000,
+        1000000000000000000,
+        UINT64_C(10000000000000000000),
+    };
+    if (number == 0)
+        return 1;
+    /* 1233 / 4096 is a little more than log10(2). */
+    unsigned guess = (64u - (unsigned)__builtin_clzll(number)) * 1233 >> 12;
+    return guess + (number >= powers[guess]);
+}
+
 void nt_buffer_u64(struct nt_buffer *buffer, uint64_t number)
 {
     static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940"
                                 "4142434445464748495051525354555657585960616263646566676869707172737475767778798081"
                                 "828384858687888990919293949596979899";
-    char digits[20];
-    size_t at = sizeof digits;
+    unsigned size = nt_buffer_digits(number);
+    if (size > buffer->room - buffer->size && nt_buffer_reserve(buffer, size) != 0)
+        return;
+    char *end = buffer->data + buffer->size + size;
+    buffer->size += size;
     while (number >= 100) {
-        at -= 2;
-        memcpy(digits + at, pairs + 2 * (number % 100), 2);
+        end -= 2;
+        memcpy(end, pairs + 2 * (number % 100), 2);
         number /= 100;
     }
-    if (number >= 10) {
-        at -= 2;
-        memcpy(digits + at, pairs + 2 * number, 2);
-    } else {
-        digits[--at] = (char)('0' + number);
-    }
-    nt_buffer_append(buffer, digits + at, sizeof digits - at);
+    if (number >= 10)
+        memcpy(end - 2, pairs + 2 * number, 2);
+    else
+        end[-1] = (char)('0' + number);
 }
 
 void nt_buffer_ratio(struct nt_buffer *buffer, uint64_t total, uint64_t count, unsigned decimals, bool trim)

@@ -49,6 +49,8 @@ static inline void nt_buffer_byte(struct nt_buffer *buffer, char byte)
 
 void nt_buffer_repeat(struct nt_buffer *buffer, char byte, size_t times);
 void nt_buffer_u64(struct nt_buffer *buffer, uint64_t number);
+/* How many digits it has. */
+unsigned nt_buffer_digits(uint64_t number);
 /* total / count, exact, rounded to at most 6 decimals; trim: without zeros at the end. count is not 0. */
 void nt_buffer_ratio(struct nt_buffer *buffer, uint64_t total, uint64_t count, unsigned decimals, bool trim);
 /* 16 hex digits. */

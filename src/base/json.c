@@ -70,6 +70,11 @@ static void append_point(struct nt_buffer *out, uint32_t point)
     }
 }
 
+/* Characters that need no look at all. */
+static const bool plain[256] = {
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['-'] = true, ['.'] = true, ['_'] = true,
+};
+
 static void append_string(struct nt_buffer *out, const char *data, size_t size)
 {
     size_t from = 0; /* of what is passed as it is */
@@ -77,6 +82,10 @@ static void append_string(struct nt_buffer *out, const char *data, size_t size)
     for (size_t at = 0; at < size;) {
         uint32_t point = (unsigned char)data[at];
         size_t length = 1;
+        if (plain[point]) {
+            at++;
+            continue;
+        }
         if (point < 0x20 || point >= 0x7f)
             length = nt_text_decode(data + at, size - at, &point);
         if (length > 0 && point != '"' && point != '\\' && !nt_text_is_hostile(point)) {

@@ -61,12 +61,21 @@ static void append_escaped(struct nt_buffer *buffer, const char *data, size_t si
     }
 }
 
+/* Characters that pass in every kind of text, so that most names are copied at once. */
+static const bool plain[256] = {
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['-'] = true, ['.'] = true, ['_'] = true,
+};
+
 static void append_shown(struct nt_buffer *buffer, const char *data, size_t size, const char *special)
 {
     size_t from = 0; /* of what is passed as it is */
     for (size_t at = 0; at < size;) {
         uint32_t point = (unsigned char)data[at];
         size_t length = 1;
+        if (plain[point]) {
+            at++;
+            continue;
+        }
         if (point < 0x20 || point >= 0x7f)
             length = nt_text_decode(data + at, size - at, &point);
         bool hostile = length == 0 || nt_text_is_hostile(point);

@@ -24,34 +24,37 @@ static uint64_t object_id(uint32_t slot, uint32_t generation)
     return (uint64_t)generation << 32 | slot;
 }
 
-static void write_mean(struct nt_json *json, const struct nt_source_tally *sum)
-{
-    nt_json_key(json, "mean");
-    if (sum->count > 0)
-        nt_buffer_ratio(json->out, sum->total, sum->count, 6, true);
-    else
-        nt_buffer_text(json->out, "null");
-    json->comma = true;
-}
-
 static void u64_member(struct nt_json *json, const char *key, uint64_t number)
 {
     nt_json_key(json, key);
     nt_json_u64(json, number);
 }
 
-/* `full`: with maximum and time, else only what sums have. */
+#define APPEND(out, literal) nt_buffer_append(out, literal, sizeof(literal) - 1)
+
+/* `full`: with maximum and time, else only what sums have. Most of the output is this: it is put together here. */
 static void write_sum(struct nt_json *json, const struct nt_source_tally *sum, bool full)
 {
-    nt_json_object(json);
-    u64_member(json, "count", sum->count);
-    u64_member(json, "total", sum->total);
-    if (full)
-        u64_member(json, "max", sum->max);
-    write_mean(json, sum);
-    if (full)
-        u64_member(json, "last", sum->last);
-    nt_json_object_end(json);
+    struct nt_buffer *out = json->out;
+    APPEND(out, "{\"count\":");
+    nt_buffer_u64(out, sum->count);
+    APPEND(out, ",\"total\":");
+    nt_buffer_u64(out, sum->total);
+    if (full) {
+        APPEND(out, ",\"max\":");
+        nt_buffer_u64(out, sum->max);
+    }
+    APPEND(out, ",\"mean\":");
+    if (sum->count > 0)
+        nt_buffer_ratio(out, sum->total, sum->count, 6, true);
+    else
+        APPEND(out, "null");
+    if (full) {
+        APPEND(out, ",\"last\":");
+        nt_buffer_u64(out, sum->last);
+    }
+    APPEND(out, "}");
+    json->comma = true;
 }
 
 static void kind_key(struct writer *writer, uint32_t index, unsigned kind)

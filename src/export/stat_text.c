@@ -18,6 +18,7 @@
 #define LABEL_LEAST 24u
 #define LABEL_MOST 48u
 #define TOTAL_WIDTH 100u
+#define TITLE "NODE/PROGRAM/OBJECT"
 
 enum { EVENT, COUNT, TOTAL, UNIT, MAX, MEAN, LAST, COLUMNS };
 
@@ -70,7 +71,8 @@ static void write_row(struct writer *writer, bool with_cells)
         nt_buffer_repeat(out, ' ', writer->label_width - width);
     for (int column = 0; column < last; column++) {
         const struct nt_buffer *cell = &writer->cells[column];
-        size_t room = writer->widths[column] - cell_width(writer, column);
+        size_t taken = cell_width(writer, column);
+        size_t room = writer->widths[column] > taken ? writer->widths[column] - taken : 0;
         nt_buffer_text(out, column == UNIT ? " " : "  ");
         nt_buffer_repeat(out, ' ', right[column] ? room : 0);
         nt_buffer_append(out, cell->data, cell->size);
@@ -79,32 +81,23 @@ static void write_row(struct writer *writer, bool with_cells)
     nt_buffer_byte(out, '\n');
 }
 
-static void measure_row(struct writer *writer, bool with_cells)
+static void widen(size_t *width, size_t to)
 {
-    if (!with_cells)
-        return;
-    size_t width = writer->pending ? nt_text_width(writer->label.data, writer->label.size) : 0;
-    writer->label_width = width > writer->label_width ? width : writer->label_width;
-    writer->pending = false;
-    for (int column = 0; column < COLUMNS; column++) {
-        size_t cell = cell_width(writer, column);
-        writer->widths[column] = cell > writer->widths[column] ? cell : writer->widths[column];
-    }
+    *width = to > *width ? to : *width;
 }
 
-static void row(struct writer *writer, bool with_cells)
+static void measure_label(struct writer *writer)
 {
-    if (writer->out)
-        write_row(writer, with_cells);
-    else
-        measure_row(writer, with_cells);
+    if (writer->pending)
+        widen(&writer->label_width, nt_text_width(writer->label.data, writer->label.size));
+    writer->pending = false;
 }
 
 /* The label alone, if it has not been written. */
 static void label_end(struct writer *writer)
 {
-    if (writer->pending)
-        row(writer, false);
+    if (writer->pending && writer->out)
+        write_row(writer, false);
     writer->pending = false;
 }
 
@@ -122,27 +115,54 @@ static bool is_shown(const struct writer *writer, uint32_t index, unsigned kind)
     return nt_model_selected(writer->input->selection, index, kind);
 }
 
-/* One kind's row. `full`: the maximum and the time are known. */
-static void sum_row(struct writer *writer, const struct nt_model_program *program, const struct nt_source_tally *sum,
-                    bool full)
+/* What write_sum would need, without writing it. */
+static void measure_sum(struct writer *writer, struct nt_bytes kind, const char *unit,
+                        const struct nt_source_tally *sum, bool full)
 {
-    char room[NT_MODEL_KIND_ROOM];
+    size_t *widths = writer->widths;
+    measure_label(writer);
+    nt_buffer_clear(&writer->cells[EVENT]);
+    nt_text_append(&writer->cells[EVENT], kind.data, kind.size);
+    widen(&widths[EVENT], cell_width(writer, EVENT));
+    widen(&widths[COUNT], nt_buffer_digits(sum->count));
+    widen(&widths[TOTAL], nt_buffer_digits(sum->total));
+    widen(&widths[UNIT], strlen(unit));
+    widen(&widths[MAX], full ? nt_buffer_digits(sum->max) : 0);
+    if (sum->count > 0) {
+        uint64_t mean = sum->total / sum->count;
+        widen(&widths[MEAN], nt_buffer_digits(mean < UINT64_MAX ? mean + 1 : mean) + 3); /* it may be rounded up */
+    }
+}
+
+static void write_sum(struct writer *writer, struct nt_bytes kind, const char *unit, const struct nt_source_tally *sum,
+                      bool full)
+{
     struct nt_buffer *cells = writer->cells;
-    struct nt_bytes kind = nt_model_kind(program, sum->kind, room);
-    const char *unit = nt_model_kind_unit(sum->kind);
     for (int column = 0; column < COLUMNS; column++)
         nt_buffer_clear(&cells[column]);
     nt_text_append(&cells[EVENT], kind.data, kind.size);
     nt_buffer_u64(&cells[COUNT], sum->count);
     nt_buffer_u64(&cells[TOTAL], sum->total);
-    nt_buffer_text(&cells[UNIT], unit && strcmp(unit, "count") != 0 ? unit : "");
+    nt_buffer_text(&cells[UNIT], unit);
     if (full)
         nt_buffer_u64(&cells[MAX], sum->max);
     if (sum->count > 0)
         nt_buffer_ratio(&cells[MEAN], sum->total, sum->count, 2, false);
     if (full && sum->last != 0 && writer->input->now >= sum->last)
         nt_export_age(&cells[LAST], writer->input->now - sum->last);
-    row(writer, true);
+    write_row(writer, true);
+}
+
+/* One kind's row. `full`: the maximum and the time are known. */
+static void sum_row(struct writer *writer, const struct nt_model_program *program, const struct nt_source_tally *sum,
+                    bool full)
+{
+    char room[NT_MODEL_KIND_ROOM];
+    struct nt_bytes kind = nt_model_kind(program, sum->kind, room);
+    const char *unit = nt_model_kind_unit(sum->kind);
+    if (!unit || strcmp(unit, "count") == 0)
+        unit = "";
+    (writer->out ? write_sum : measure_sum)(writer, kind, unit, sum, full);
 }
 
 static void sum_rows(struct writer *writer, uint32_t index, const struct nt_source_tally *sums, size_t count, bool full)
@@ -362,16 +382,25 @@ static void write_tree(struct writer *writer)
     }
 }
 
+static const char *const heads[COLUMNS] = { "EVENT", "COUNT", "TOTAL", "", "MAX", "MEAN", "LAST" };
+
 static void write_heads(struct writer *writer)
 {
-    static const char *const heads[COLUMNS] = { "EVENT", "COUNT", "TOTAL", "", "MAX", "MEAN", "LAST" };
     label_begin(writer, 0);
-    nt_buffer_text(&writer->label, "NODE/PROGRAM/OBJECT");
+    nt_buffer_text(&writer->label, TITLE);
     for (int column = 0; column < COLUMNS; column++) {
         nt_buffer_clear(&writer->cells[column]);
         nt_buffer_text(&writer->cells[column], heads[column]);
     }
-    row(writer, true);
+    write_row(writer, true);
+}
+
+static void measure_heads(struct writer *writer)
+{
+    writer->label_width = strlen(TITLE);
+    for (int column = 0; column < COLUMNS; column++)
+        writer->widths[column] = strlen(heads[column]);
+    writer->widths[LAST] = 6;
 }
 
 static void settle_widths(struct writer *writer)
@@ -402,7 +431,7 @@ void nt_export_text_stat(const struct nt_export_input *input, struct nt_buffer *
         return;
     }
     nt_export_loss(input, "lost: ", out);
-    write_heads(&writer);
+    measure_heads(&writer);
     write_tree(&writer);
     settle_widths(&writer);
     writer.out = out;

@@ -28,6 +28,7 @@ struct nt_model_path {
     size_t count;
     bool from_node;            /* began with a slash */
     enum nt_model_field field; /* that the last component names */
+    uint64_t near_end;         /* positions from which one component may lead to the end, or to the field */
     uint16_t tokens[];
 };
 
@@ -143,32 +144,6 @@ static enum nt_model_field find_field(const struct component *component)
     return NT_MODEL_FIELD_NONE;
 }
 
-int nt_model_path_new(const char *text, size_t size, struct nt_model_path **ret_path, const char **ret_reason)
-{
-    if (size > NT_MODEL_PATH_BYTES) {
-        *ret_reason = "it is longer than 16384 bytes";
-        return -NT_ESYNTAX;
-    }
-    struct nt_model_path *path = calloc(1, sizeof *path + size * sizeof *path->tokens);
-    if (!path)
-        return -ENOMEM;
-    const char *reason = parse_components(path, text, size);
-    if (reason) {
-        nt_model_path_free(path);
-        *ret_reason = reason;
-        return -NT_ESYNTAX;
-    }
-    if (path->count > 2)
-        path->field = find_field(&path->components[path->count - 1]);
-    *ret_path = path;
-    return 0;
-}
-
-void nt_model_path_free(struct nt_model_path *take_path)
-{
-    free(take_path);
-}
-
 /* ---- Matching one component ---- */
 
 /* Bytes that one token takes at the start of text, 0: it does not match. */
@@ -249,6 +224,11 @@ uint64_t nt_model_path_step(const struct nt_model_path *path, uint64_t positions
     return pass_any_depth(path, next);
 }
 
+uint64_t nt_model_path_near_end(const struct nt_model_path *path, uint64_t positions)
+{
+    return positions & path->near_end;
+}
+
 bool nt_model_path_reached(const struct nt_model_path *path, uint64_t positions)
 {
     return positions >> path->count & 1;
@@ -267,6 +247,51 @@ enum nt_model_field nt_model_path_field(const struct nt_model_path *path)
 bool nt_model_path_from_node(const struct nt_model_path *path)
 {
     return path->from_node;
+}
+
+/* ---- Making one ---- */
+
+static uint64_t find_near_end(const struct nt_model_path *path)
+{
+    uint64_t near_end = 0;
+    for (size_t i = 0; i < path->count; i++) {
+        uint64_t from = pass_any_depth(path, UINT64_C(1) << i), to = 0;
+        for (size_t j = i; j < path->count; j++) {
+            if (from >> j & 1)
+                to |= (path->components[j].any_depth ? UINT64_C(1) : UINT64_C(2)) << j;
+        }
+        to = pass_any_depth(path, to);
+        if (nt_model_path_reached(path, to) || nt_model_path_at_field(path, to))
+            near_end |= UINT64_C(1) << i;
+    }
+    return near_end;
+}
+
+int nt_model_path_new(const char *text, size_t size, struct nt_model_path **ret_path, const char **ret_reason)
+{
+    if (size > NT_MODEL_PATH_BYTES) {
+        *ret_reason = "it is longer than 16384 bytes";
+        return -NT_ESYNTAX;
+    }
+    struct nt_model_path *path = calloc(1, sizeof *path + size * sizeof *path->tokens);
+    if (!path)
+        return -ENOMEM;
+    const char *reason = parse_components(path, text, size);
+    if (reason) {
+        nt_model_path_free(path);
+        *ret_reason = reason;
+        return -NT_ESYNTAX;
+    }
+    if (path->count > 2)
+        path->field = find_field(&path->components[path->count - 1]);
+    path->near_end = find_near_end(path);
+    *ret_path = path;
+    return 0;
+}
+
+void nt_model_path_free(struct nt_model_path *take_path)
+{
+    free(take_path);
 }
 
 /* ---- Writing ---- */

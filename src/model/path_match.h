@@ -17,6 +17,8 @@ struct nt_model_names {
 uint64_t nt_model_path_start(const struct nt_model_path *path, bool anywhere);
 /* Positions after one more component. */
 uint64_t nt_model_path_step(const struct nt_model_path *path, uint64_t positions, const struct nt_model_names *names);
+/* Those of the positions from which one more component may lead to the end of the path, or to its field. */
+uint64_t nt_model_path_near_end(const struct nt_model_path *path, uint64_t positions);
 /* Whether the whole path is matched. */
 bool nt_model_path_reached(const struct nt_model_path *path, uint64_t positions);
 /* Whether all but the last component are matched and that is a field's name. */

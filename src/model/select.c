@@ -199,7 +199,7 @@ static void visit_object(struct walk *walk, uint32_t index, uint64_t positions)
         }
     }
     walk->positions[index] = positions;
-    if (positions != 0)
+    if (nt_model_path_near_end(walk->path, positions) != 0)
         visit_kinds(walk, index);
 }
 
