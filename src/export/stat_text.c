@@ -52,32 +52,40 @@ static size_t cell_width(const struct writer *writer, int column)
     return column == EVENT ? nt_text_width(cell->data, cell->size) : cell->size;
 }
 
-static void write_row(struct writer *writer, bool with_cells)
+static void write_cells(struct writer *writer, int count)
 {
     static const bool right[COLUMNS] = { [COUNT] = true, [TOTAL] = true, [MAX] = true, [MEAN] = true, [LAST] = true };
-    struct nt_buffer *out = writer->out;
-    size_t width = writer->pending ? nt_text_width(writer->label.data, writer->label.size) : 0;
-    if (writer->pending)
-        nt_buffer_append(out, writer->label.data, writer->label.size);
-    if (writer->pending && with_cells && width > writer->label_width) {
-        nt_buffer_byte(out, '\n');
-        width = 0;
-    }
-    writer->pending = false;
-    int last = with_cells ? COLUMNS : 0;
-    while (last > 0 && writer->cells[last - 1].size == 0)
-        last--;
-    if (last > 0)
-        nt_buffer_repeat(out, ' ', writer->label_width - width);
-    for (int column = 0; column < last; column++) {
+    for (int column = 0; column < count; column++) {
         const struct nt_buffer *cell = &writer->cells[column];
         size_t taken = cell_width(writer, column);
         size_t room = writer->widths[column] > taken ? writer->widths[column] - taken : 0;
-        nt_buffer_text(out, column == UNIT ? " " : "  ");
-        nt_buffer_repeat(out, ' ', right[column] ? room : 0);
-        nt_buffer_append(out, cell->data, cell->size);
-        nt_buffer_repeat(out, ' ', right[column] || column + 1 == last ? 0 : room);
+        nt_buffer_text(writer->out, column == UNIT ? " " : "  ");
+        nt_buffer_repeat(writer->out, ' ', right[column] ? room : 0);
+        nt_buffer_append(writer->out, cell->data, cell->size);
+        nt_buffer_repeat(writer->out, ' ', right[column] || column + 1 == count ? 0 : room);
     }
+}
+
+/* The label, if it is not written yet, and the cells; a label that is too wide has a line of its own. */
+static void write_row(struct writer *writer, bool with_cells)
+{
+    struct nt_buffer *out = writer->out;
+    size_t width = 0;
+    int count = with_cells ? COLUMNS : 0;
+    while (count > 0 && writer->cells[count - 1].size == 0)
+        count--;
+    if (writer->pending) {
+        width = nt_text_width(writer->label.data, writer->label.size);
+        nt_buffer_append(out, writer->label.data, writer->label.size);
+        writer->pending = false;
+    }
+    if (count > 0 && width > writer->label_width) {
+        nt_buffer_byte(out, '\n');
+        width = 0;
+    }
+    if (count > 0)
+        nt_buffer_repeat(out, ' ', writer->label_width - width);
+    write_cells(writer, count);
     nt_buffer_byte(out, '\n');
 }
 
