@@ -115,18 +115,24 @@ static void job_fini(struct job *job)
     free(job->paths);
 }
 
+/* Says of a path that is a file what it is not. Returns whether it is one. */
+static bool say_file(struct job *job, const char *given)
+{
+    if (!is_regular_file(given))
+        return false;
+    nt_cli_say_of(job->cli, "", given, ": not a log, and no object matches it as a path");
+    job->not_a_log = true;
+    return true;
+}
+
 static int select_path(struct job *job, struct nt_model_selection *selection, const struct path *path)
 {
     int count = nt_model_select(selection, path->parsed, job->values.all);
     if (count != 0)
         return count < 0 ? count : 0;
     job->unmatched++;
-    if (is_regular_file(path->given)) {
-        nt_cli_say_of(job->cli, "", path->given, ": not a log, and no object matches it as a path");
-        job->not_a_log = true;
-    } else {
+    if (!say_file(job, path->given))
         nt_cli_say_of(job->cli, "nothing matches '", path->given, "'");
-    }
     return 0;
 }
 
@@ -177,12 +183,23 @@ static int write_model(struct job *job, const struct nt_model *model)
     return job->unmatched > 0 ? NT_CLI_NOTHING : NT_CLI_OK;
 }
 
+/* There are no logs at all: what was meant as one is said to be none, else where they were looked for. */
+static int say_nothing(struct job *job)
+{
+    for (int i = 0; i < job->path_count; i++)
+        (void)say_file(job, job->paths[i].given);
+    if (job->not_a_log)
+        return NT_CLI_BAD;
+    nt_cli_sources_say_nothing(job->cli, &job->sources);
+    return NT_CLI_NOTHING;
+}
+
 static int stat_logs(struct job *job)
 {
     struct nt_model model __attribute__((cleanup(nt_model_fini))) = { 0 };
     int read_code = nt_cli_sources_read(job->cli, &job->sources, &model);
     if (read_code == NT_CLI_NOTHING)
-        nt_cli_sources_say_nothing(job->cli, &job->sources);
+        return say_nothing(job);
     if (model.program_count == 0)
         return read_code;
     int code = write_model(job, &model);

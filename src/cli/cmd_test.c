@@ -303,6 +303,11 @@ static void files(void **state)
     (void)snprintf(said, sizeof said, "ntscope: %s: not a log, and no object matches it as a path\n", other);
     assert_string_equal(not_a_log.talk, said);
     assert_int_equal(fake.files, 0);
+    fake.empty = true;
+    not_a_log = RUN(stat, other);
+    assert_int_equal(not_a_log.code, NT_CLI_BAD);
+    assert_string_equal(not_a_log.talk, said);
+    fake.empty = false;
     assert_int_equal(RUN(ps, other).code, 0); /* the source is asked: it would say what is wrong */
     assert_int_equal(fake.files, 1);
     assert_int_equal(RUN(stat, log, "--", "/bin/true").code, NT_CLI_USAGE);
