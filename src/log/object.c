@@ -344,6 +344,11 @@ static void lineage_pass(struct log_map *map, const struct nt_layout_object *fro
         at = extra->next;
     }
     log_tally_each(map, from, lineage_add, &step);
+    const struct nt_layout_tally once = { .sum = { 1, 0 } };
+    if (!log_tally_find(map, from, NT_OPEN))
+        lineage_add(&step, NT_OPEN, &once);
+    if (!log_tally_find(map, from, NT_CLOSE))
+        lineage_add(&step, NT_CLOSE, &once);
 }
 
 nt_object nt_object_succeed(nt_object take_object)
@@ -372,11 +377,11 @@ nt_object nt_object_succeed(nt_object take_object)
     if (log_lock(&log->map.live->lock)) {
         if (object_retire(entry, take_object)) {
             generation = object_make(&log->map, &plan, &slot);
-            if (generation)
-                lineage_pass(&log->map, entry, &log->map.objects[slot]);
             object_end(&log->map, entry, at);
-            if (generation)
+            if (generation) {
+                lineage_pass(&log->map, entry, &log->map.objects[slot]);
                 log_object_publish(&log->map.objects[slot]);
+            }
         }
         log_unlock(&log->map.live->lock);
     }
