@@ -160,45 +160,47 @@ static void report(const struct bench_samples *samples)
 }
 
 /* One placement: a log and a floor ring of their own, warm. */
-static int measure_once(struct bench_samples *samples)
+static int measure_once(nt_log *log, struct bench_samples *samples)
 {
     struct floor64 floor;
     struct few on, off, alone, shared;
     struct many many;
-    nt_log *log = scratch_log("event", RING, 0);
-    if (log == NULL) {
-        return -1;
-    }
     few_init(&on, log, "on-", NT_MASK_DEFAULT);
     few_init(&off, log, "off-", 0);
     few_init(&alone, log, "alone-", 0);
     shared_init(&shared, log);
     if (floor64_init(&floor) != 0 || many_init(&many, log) != 0) {
         fprintf(stderr, "bench: event: no memory\n");
-        scratch_log_free(log);
         return -1;
     }
     const struct bench_variant variants[VARIANTS] = {
-        [FLOOR] = { "floor64", floor64_run, &floor }, [ALONE] = { "count-alone", run_count_alone, &alone },
-        [OFF] = { "event-off", run_on, &off },        [OFF_CALL] = { "event-off-call", run_call, &off },
-        [ON] = { "event-on", run_on, &on },           [ON_CALL] = { "event-on-call", run_call, &on },
-        [AT] = { "event-at", run_at, &on },           [SHARED] = { "event-shared", run_on, &shared },
-        [COLD] = { "event-cold", run_cold, &many },
+        [FLOOR] = { "floor64", floor64_run, &floor, NULL }, [ALONE] = { "count-alone", run_count_alone, &alone, NULL },
+        [OFF] = { "event-off", run_on, &off, NULL },        [OFF_CALL] = { "event-off-call", run_call, &off, NULL },
+        [ON] = { "event-on", run_on, &on, NULL },           [ON_CALL] = { "event-on-call", run_call, &on, NULL },
+        [AT] = { "event-at", run_at, &on, NULL },           [SHARED] = { "event-shared", run_on, &shared, NULL },
+        [COLD] = { "event-cold", run_cold, &many, NULL },
     };
     run_on(&on, 2 * RING / 64); /* the ring has all its memory */
     const struct bench_plan plan = { .clock = BENCH_CLOCK_TSC, .rounds = 5 };
     bench_compare(&plan, variants, VARIANTS, samples);
     free(many.objects);
     floor64_fini(&floor);
+    return scratch_log_is_whole(log) ? 0 : -1;
+}
+
+static int placement(void *arg)
+{
+    nt_log *log = scratch_log("event", RING, 0);
+    int error = log != NULL ? measure_once(log, arg) : -1;
     scratch_log_free(log);
-    return 0;
+    return error;
 }
 
 static int measure(void)
 {
     static struct bench_samples samples[VARIANTS];
     for (int i = 0; i < PLACEMENTS; i++) {
-        if (measure_once(samples) != 0) {
+        if (scratch_in_thread(placement, samples) != 0) {
             return -1;
         }
     }

@@ -24,8 +24,8 @@ static int measure(void)
     }
     const struct bench_plan plan = { .clock = BENCH_CLOCK_TSC };
     const struct bench_variant variants[] = {
-        { "floor64", floor64_run, &floor },
-        { "clock", run_clock, NULL },
+        { "floor64", floor64_run, &floor, NULL },
+        { "clock", run_clock, NULL, NULL },
     };
     bench_compare(&plan, variants, 2, samples);
     bench_report(&(struct bench_row){ .name = "floor64", .unit = "ns" }, &samples[0], NULL);

@@ -137,6 +137,9 @@ static void shuffle(unsigned char *order, size_t count, uint64_t *random)
 /* Nanoseconds an operation of one batch. */
 static double run_batch(enum bench_clock clock, const struct bench_variant *variant, uint64_t operations)
 {
+    if (variant->prepare != NULL) {
+        variant->prepare(variant->state, operations);
+    }
     if (clock == BENCH_CLOCK_TSC) {
         uint64_t start = bench_ticks();
         variant->run(variant->state, operations);
@@ -163,26 +166,36 @@ static uint64_t probe_ticks(void)
 /* Of the whole program, so that its parts agree on what quiet is. */
 static struct {
     uint64_t best;   /* ticks of the probe when nobody disturbed it; 0: not known */
+    uint64_t last;   /* of the last one */
     uint64_t waited; /* ns */
     unsigned passes, kept_quiet;
 } quiet;
 
-static bool is_quiet(void)
+bool bench_is_quiet(void)
 {
-    uint64_t ticks = probe_ticks();
-    if (ticks < quiet.best) {
-        quiet.best = ticks;
+    for (int i = quiet.best > 0 ? 2000 : 0; i <= 2000; i++) {
+        uint64_t ticks = probe_ticks();
+        quiet.best = quiet.best == 0 || ticks < quiet.best ? ticks : quiet.best;
+        quiet.last = ticks;
     }
-    return ticks <= quiet.best + quiet.best / 10;
+    return quiet.last <= quiet.best + quiet.best / 10;
 }
 
-static void quiet_init(void)
+static bool is_patient(void)
 {
-    quiet.passes = quiet.kept_quiet = 0;
-    quiet.best = quiet.best > 0 ? quiet.best : UINT64_MAX;
-    for (int i = 0; i < 2000; i++) {
-        (void)is_quiet();
+    return quiet.waited < setting("BENCH_PATIENCE", 30) * 1000000000u;
+}
+
+bool bench_wait_quiet(void)
+{
+    uint64_t start = bench_clock_ns(BENCH_CLOCK_WALL);
+    bool good;
+    while (!(good = bench_is_quiet()) && is_patient()) {
+        (void)nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+        quiet.waited += bench_clock_ns(BENCH_CLOCK_WALL) - start;
+        start = bench_clock_ns(BENCH_CLOCK_WALL);
     }
+    return good;
 }
 
 struct compare {
@@ -191,7 +204,6 @@ struct compare {
     size_t count;
     uint64_t operations;
     uint64_t random;
-    uint64_t patience; /* ns */
     unsigned char order[BENCH_VARIANTS_MAX];
     double figures[BENCH_VARIANTS_MAX];
 };
@@ -199,21 +211,15 @@ struct compare {
 /* One batch of each variant. False: somebody shared the core, and there is time to try again. */
 static bool run_pass(struct compare *compare)
 {
-    bool patient = quiet.waited < compare->patience;
+    bool good = bench_wait_quiet();
     uint64_t start = bench_clock_ns(BENCH_CLOCK_WALL);
-    bool good = is_quiet();
-    if (!good && patient) {
-        (void)nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
-        quiet.waited += bench_clock_ns(BENCH_CLOCK_WALL) - start;
-        return false;
-    }
     shuffle(compare->order, compare->count, &compare->random);
     for (size_t i = 0; i < compare->count; i++) {
         size_t at = compare->order[i];
         compare->figures[at] = run_batch(compare->plan->clock, &compare->variants[at], compare->operations);
     }
-    good = is_quiet() && good;
-    if (!good && patient) {
+    good = bench_is_quiet() && good;
+    if (!good && is_patient()) {
         quiet.waited += bench_clock_ns(BENCH_CLOCK_WALL) - start;
         return false;
     }
@@ -251,8 +257,8 @@ void bench_compare(const struct bench_plan *plan, const struct bench_variant *va
     compare.operations = plan->operations > 0 ? plan->operations : 1024;
     compare.random = setting("BENCH_SEED", plan->seed > 0 ? plan->seed : 1);
     (void)bench_ns_per_tick();
-    compare.patience = setting("BENCH_PATIENCE", 30) * 1000000000u;
-    quiet_init();
+    quiet.passes = quiet.kept_quiet = 0;
+    (void)bench_is_quiet();
     for (size_t i = 0; i < count; i++) {
         compare.order[i] = (unsigned char)i;
     }

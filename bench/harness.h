@@ -27,6 +27,7 @@ struct bench_variant {
     const char *name;
     void (*run)(void *state, uint64_t operations);
     void *state;
+    void (*prepare)(void *state, uint64_t operations); /* before each batch, not timed; or NULL */
 };
 
 /* Zero means the default. The environment overrides rounds (BENCH_ROUNDS), the seed (BENCH_SEED) and the
@@ -87,6 +88,11 @@ double bench_samples_percentile(const struct bench_samples *samples, double part
 
 /* The plan's number of rounds after defaults and the environment. */
 unsigned bench_rounds(const struct bench_plan *plan);
+
+/* Whether nobody else works on this core just now; takes about a microsecond. The first call takes longer. */
+bool bench_is_quiet(void);
+/* Waits until it is so, as long as the program's patience lasts. */
+bool bench_wait_quiet(void);
 
 double bench_ns_per_tick(void);
 uint64_t bench_clock_ns(enum bench_clock clock);

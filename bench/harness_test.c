@@ -49,7 +49,7 @@ static void ratios_are_found(void **state)
     unsigned one = 100, three = 300;
     (void)state;
     const struct bench_plan plan = { .clock = BENCH_CLOCK_TSC, .rounds = 20, .operations = 500 };
-    const struct bench_variant variants[] = { { "one", spin, &one }, { "three", spin, &three } };
+    const struct bench_variant variants[] = { { "one", spin, &one, NULL }, { "three", spin, &three, NULL } };
     bench_compare(&plan, variants, 2, samples);
     for (unsigned i = 0; i < samples[0].count; i++) {
         bench_samples_add(&ratios, samples[1].values[i] / samples[0].values[i]);

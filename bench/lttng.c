@@ -95,9 +95,9 @@ static int measure_traced(const char *row)
         few.objects[i] = scratch_object(log, "object-", i, NT_MASK_DEFAULT);
     }
     const struct bench_variant variants[VARIANTS] = {
-        [FLOOR] = { "floor64", floor64_run, &floor },
-        [OURS] = { "event-on", run_ours, &few },
-        [LTTNG] = { row, run_lttng, NULL },
+        [FLOOR] = { "floor64", floor64_run, &floor, NULL },
+        [OURS] = { "event-on", run_ours, &few, NULL },
+        [LTTNG] = { row, run_lttng, NULL, NULL },
     };
     bench_compare(&(struct bench_plan){ .clock = BENCH_CLOCK_TSC }, variants, VARIANTS, samples);
     bench_report(&(struct bench_row){ .name = row,

@@ -27,25 +27,35 @@ static struct bench_stall run(nt_object object, bool count)
     return worst;
 }
 
+static struct bench_samples cpu, wall, spin_cpu, spin_wall;
+
+static int measure_once(void *arg)
+{
+    const nt_object none = { 0 };
+    (void)arg;
+    nt_log *log = scratch_log("stall", RING, 0);
+    if (log == NULL) {
+        return -1;
+    }
+    struct bench_stall spun = run(none, false);
+    struct bench_stall counted = run(scratch_object(log, "stall-", 0, NT_MASK_DEFAULT), true);
+    bench_samples_add(&cpu, counted.cpu_us);
+    bench_samples_add(&wall, counted.wall_us);
+    bench_samples_add(&spin_cpu, spun.cpu_us);
+    bench_samples_add(&spin_wall, spun.wall_us);
+    int error = scratch_log_is_whole(log) ? 0 : -1;
+    scratch_log_free(log);
+    return error;
+}
+
 static int measure(void)
 {
-    static struct bench_samples cpu, wall, spin_cpu, spin_wall;
-    const struct bench_plan plan = { .rounds = 60 };
-    unsigned rounds = bench_rounds(&plan);
-    const nt_object none = { 0 };
+    unsigned rounds = bench_rounds(&(struct bench_plan){ .rounds = 60 });
     (void)bench_ns_per_tick();
     for (unsigned round = 0; round < rounds; round++) {
-        nt_log *log = scratch_log("stall", RING, 0);
-        if (log == NULL) {
+        if (scratch_in_thread(measure_once, NULL) != 0) {
             return -1;
         }
-        struct bench_stall spun = run(none, false);
-        struct bench_stall counted = run(scratch_object(log, "stall-", round, NT_MASK_DEFAULT), true);
-        bench_samples_add(&cpu, counted.cpu_us);
-        bench_samples_add(&wall, counted.wall_us);
-        bench_samples_add(&spin_cpu, spun.cpu_us);
-        bench_samples_add(&spin_wall, spun.wall_us);
-        scratch_log_free(log);
     }
     const struct bench_row rows[] = {
         { .name = "stall", .unit = "us", .against = "stall-spin", .max_worst = 500 },

@@ -104,25 +104,36 @@ static double start_in_turn(const nt_object *objects)
     return median(ns);
 }
 
+static struct bench_samples plain, fresh, again;
+
+static int measure_once(void *arg)
+{
+    nt_object objects[THREADS];
+    (void)arg;
+    nt_log *log = scratch_log("thread", 0, CAP);
+    if (log == NULL) {
+        return -1;
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        objects[i] = scratch_object(log, "thread-", i, NT_MASK_DEFAULT);
+        nt_object_count(objects[i], NT_WRITE, 1);
+    }
+    bench_samples_add(&plain, create_and_join());
+    bench_samples_add(&fresh, start_and_stay(objects));
+    bench_samples_add(&again, start_in_turn(objects));
+    int error = scratch_log_is_whole(log) ? 0 : -1;
+    scratch_log_free(log);
+    return error;
+}
+
 static int measure(void)
 {
-    static struct bench_samples plain, fresh, again;
     unsigned rounds = bench_rounds(&(struct bench_plan){ .rounds = 60 });
     (void)bench_ns_per_tick();
     for (unsigned round = 0; round < rounds; round++) {
-        nt_object objects[THREADS];
-        nt_log *log = scratch_log("thread", 0, CAP);
-        if (log == NULL) {
+        if (scratch_in_thread(measure_once, NULL) != 0) {
             return -1;
         }
-        for (unsigned i = 0; i < THREADS; i++) {
-            objects[i] = scratch_object(log, "thread-", i, NT_MASK_DEFAULT);
-            nt_object_count(objects[i], NT_WRITE, 1);
-        }
-        bench_samples_add(&plain, create_and_join());
-        bench_samples_add(&fresh, start_and_stay(objects));
-        bench_samples_add(&again, start_in_turn(objects));
-        scratch_log_free(log);
     }
     const struct bench_row rows[] = {
         { .name = "thread-create", .unit = "ns" },
