@@ -23,9 +23,9 @@
 
 /* One ring of one thread. */
 struct nt_ring_ {
-    uint64_t cur;   /* the next position: taken by an unlocked xadd, atomic against signals */
-    uint64_t limit; /* the last position that is announced to readers, 0 none */
-    uint64_t mask;  /* size - 1 */
+    uint64_t cur;  /* the next position: taken by an unlocked xadd, atomic against signals */
+    int64_t limit; /* the last position that is announced to readers, negative: none */
+    uint64_t mask; /* size - 1 */
     unsigned char *base;
     uint64_t open; /* 0: no event is being written. 1: one is, and no handler has looked. Else a position | 1 at
                       or before that event's. A thread without a ring has a stand-in that is always open */
@@ -134,7 +134,7 @@ static inline void nt_record_put_(unsigned char *at, uint64_t position, uint64_t
 static inline void nt_ring_put_(struct nt_ring_ *ring, uint64_t kind_flags, const struct nt_event_ *event)
 {
     uint64_t position = nt_take_(&ring->cur, NT_LAYOUT_SLOT);
-    if (NT_LIKELY_(position <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED)) ||
+    if (NT_LIKELY_((int64_t)position <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED)) ||
         nt_ring_announce_(ring, position, NT_LAYOUT_SLOT, (uint32_t)event->object >> NT_LAYOUT_SLOT_BITS))
         nt_record_put_(ring->base + (position & ring->mask), position, kind_flags, event);
 }

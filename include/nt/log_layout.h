@@ -306,13 +306,11 @@ NT_LAYOUT_ASSERT(sizeof(struct nt_layout_ring) == 512);
 NT_LAYOUT_AT(nt_layout_ring, offset, 64);
 NT_LAYOUT_AT(nt_layout_ring, owner, 128);
 
-/* A record is one slot of 64 bytes. Positions are in bytes, start at 64, never go back, and are divisible by
-   64; a slot lies at position modulo ring size (so the very first slot of a ring is used in its second lap).
-   The commit word is stored last, with release:
-   bits 0-7 kind, 8-15 flags, 16-63 slot number = position / 64 (0: never written). */
+/* A record is one slot of 64 bytes. Positions are in bytes, start at 0, never go back, and are divisible by 64; a
+   slot lies at position modulo ring size. The commit word is stored last, with release:
+   bits 0-7 kind, 8-15 flags, 16-63 slot number = position / 64 + 1 (0: never written). */
 #define NT_LAYOUT_SLOT 64u
-#define NT_LAYOUT_RING_START NT_LAYOUT_SLOT /* the first position */
-#define NT_LAYOUT_COMMIT(position, kind_flags) ((position) << 10 | (kind_flags))
+#define NT_LAYOUT_COMMIT(position, kind_flags) (((position) << 10) + 65536u + (kind_flags))
 enum {
     NT_RECORD_FIRST = 1u,    /* first of its kind since the object's session changed */
     NT_RECORD_DATA = 2u,     /* fields follow in continuation slots; argument: bytes | slots << 32 */

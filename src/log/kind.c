@@ -177,7 +177,7 @@ static void data_put(struct nt_ring_ *ring, struct payload *payload, nt_kind kin
     event->argument = payload->size | (uint64_t)slots << 32;
     bool outermost = log_ring_open(ring);
     uint64_t position = nt_take_(&ring->cur, bytes);
-    if (position + bytes - NT_LAYOUT_SLOT <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED) ||
+    if ((int64_t)(position + bytes - NT_LAYOUT_SLOT) <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED) ||
         nt_ring_announce_(ring, position, bytes, (uint32_t)event->object >> NT_LAYOUT_SLOT_BITS)) {
         uint64_t flags = NT_RECORD_DATA | (payload->truncated ? NT_RECORD_TRUNCATED : 0);
         for (uint32_t i = 1; i < slots; i++)

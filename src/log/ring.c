@@ -19,7 +19,7 @@
 static void raise_to(uint64_t *word, uint64_t value)
 {
     uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
-    while (now < value) {
+    while ((int64_t)now < (int64_t)value) {
 #if defined(__x86_64__) && !defined(NT_TSAN_)
         bool done;
         __asm__ volatile("cmpxchgq %3, %1" : "=@ccz"(done), "+m"(*word), "+a"(now) : "r"(value) : "memory");
@@ -66,7 +66,6 @@ static struct nt_layout_ring *ring_new(struct nt_log *log)
     ring->size = size;
     ring->chunk = chunk;
     ring->backed = first;
-    ring->position = NT_LAYOUT_RING_START;
     map->live->ring_bytes = offset + size;
     __atomic_store_n(&map->live->rings, number + 1, __ATOMIC_RELEASE);
     return ring;
@@ -102,7 +101,7 @@ static struct nt_layout_ring *ring_orphan(struct nt_log *log)
         struct nt_layout_ring *ring = &map->rings[i];
         if ((ring->state == NT_RING_OWNED || ring->state == NT_RING_RETIRED) && owner_gone(ring)) {
             /* where it stopped in its last chunk is not known */
-            ring->position = ring->reserved > NT_LAYOUT_RING_START ? ring->reserved : NT_LAYOUT_RING_START;
+            ring->position = ring->reserved;
             return ring;
         }
     }
@@ -196,7 +195,7 @@ bool nt_ring_announce_(struct nt_ring_ *ring, uint64_t position, uint64_t bytes,
     raise_to(&shared->reserved, end);
     /* orders `reserved` before every word of the chunk; partner: the reader's acquire fence */
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    raise_to(&ring->limit, end - NT_LAYOUT_SLOT);
+    raise_to((uint64_t *)&ring->limit, end - NT_LAYOUT_SLOT);
     log_clock_pair(log, false);
     return true;
 }

@@ -131,7 +131,7 @@ static struct nt_ring_ *ring_attach(struct nt_log *log, struct thread_block *blo
     ring->chunk = shared->chunk;
     ring->cur = position;
     /* what is left of a chunk that the last owner announced */
-    ring->limit = shared->reserved > NT_LAYOUT_SLOT ? shared->reserved - NT_LAYOUT_SLOT : 0;
+    ring->limit = (int64_t)shared->reserved - NT_LAYOUT_SLOT;
     ring->shared = shared;
     __atomic_store_n(&part->ring, ring, __ATOMIC_RELEASE);
     return ring;

@@ -122,7 +122,7 @@ static inline void event_take(struct nt_event *event, const struct nt_layout_rec
     event->argument = live_load64(&record->argument);
     event->program = ring->program;
     event->ring = ring->number;
-    event->object = live_load32(&record->object);
+    event->object = live_load32(&record->object) & ((UINT32_C(1) << NT_LAYOUT_SLOT_BITS) - 1);
     event->generation = live_load32(&record->generation) & ~NT_LAYOUT_LOCKED;
     event->merged = 1;
     event->data = NULL;
@@ -149,9 +149,6 @@ static size_t run_take(const struct live_ring *ring, uint64_t position, size_t l
         event->position = position + taken * SLOT;
         event->kind = kind;
         event->flags = (uint16_t)(low >> 8);
-        if (event->object >> NT_LAYOUT_SLOT_BITS != 0) {
-            break; /* no writer of ours does that; told as a loss */
-        }
     }
     return taken;
 }
@@ -252,8 +249,7 @@ static enum step read_long(struct live_ring *ring, int commit, const struct live
     event.kind = commit_kind(commit);
     event.flags = (uint16_t)(commit >> 8);
     uint8_t *data = out->data + out->data_used;
-    bool whole = bytes >= 0 && event.object >> NT_LAYOUT_SLOT_BITS == 0 &&
-                 payload_copy(ring, slots, (uint64_t)bytes, data);
+    bool whole = bytes >= 0 && payload_copy(ring, slots, (uint64_t)bytes, data);
     if (!chunk_stands(ring, chunk_of(ring, ring->at), &reserved)) {
         return STEP_ON;
     }
@@ -340,8 +336,7 @@ static enum step read_odd(struct live_ring *ring, bool frozen, uint64_t reserved
     if (kind != 0 && kind != NT_LAYOUT_CONTINUATION && (commit >> 8 & NT_RECORD_DATA) != 0) {
         return read_long(ring, commit, clock, out);
     }
-    if (kind != 0 && kind != NT_LAYOUT_CONTINUATION &&
-        live_load32(&slot_at(ring, ring->at)->object) >> NT_LAYOUT_SLOT_BITS == 0) {
+    if (kind != 0 && kind != NT_LAYOUT_CONTINUATION) {
         return STEP_ON; /* finished just now */
     }
     /* A continuation whose head is gone, or nonsense. */

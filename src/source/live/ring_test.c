@@ -417,11 +417,12 @@ static void nonsense_is_lost(void **state)
     struct fixture *fixture = *state;
     records(fixture, 0, 6 * SLOT);
     build_slot(&fixture->build, 1, SLOT)->commit = build_commit(SLOT, 0, 0);
-    build_slot(&fixture->build, 1, 2 * SLOT)->object = 1u << NT_LAYOUT_SLOT_BITS;
+    build_slot(&fixture->build, 1, 2 * SLOT)->object |= 1u << NT_LAYOUT_SLOT_BITS; /* the program's own bits */
     build_slot(&fixture->build, 1, 4 * SLOT)->commit = build_commit(4 * SLOT, 255, NT_RECORD_DATA);
-    assert_int_equal(take(fixture, false), 3);
+    assert_int_equal(take(fixture, false), 4);
+    assert_int_equal(fixture->events[1].object, 1);
     assert_int_equal(fixture->out.loss_count, 2);
-    assert_loss(fixture, 0, SLOT, 3 * SLOT);
+    assert_loss(fixture, 0, SLOT, 2 * SLOT);
     assert_loss(fixture, 1, 4 * SLOT, 5 * SLOT);
 }
 
