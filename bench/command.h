@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs of this build, run as a whole and measured from outside. */
+#ifndef NT_BENCH_COMMAND_H
+#define NT_BENCH_COMMAND_H
+
+struct command_cost {
+    double wall_ms;
+    double cpu_ms;     /* of the program and of all its children that it waited for */
+    double foreign_ms; /* CPU time of everybody else meanwhile, to some 10 ms */
+};
+
+/* The path of a program in the build folder ($NTSCOPE_BUILD, else where this benchmark lies). Borrowed until the
+   next call. */
+const char *command_path(const char *name);
+
+/* Runs it, its output thrown away. 0, or -1 with a line on stderr if it did not exit with 0. */
+int command_run(char *const *command, struct command_cost *ret_cost);
+
+#endif
