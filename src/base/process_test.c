@@ -38,6 +38,7 @@ static pid_t child_named(const char *name)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* does not outlive a test that fails */
         (void)prctl(PR_SET_NAME, name, 0, 0, 0);
         if (write(pipes[1], "x", 1) == 1) {
             (void)pause();
@@ -107,6 +108,7 @@ static void first_thread_ended(void **state)
     assert_true(pid >= 0);
     if (pid == 0) {
         pthread_t thread;
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (pthread_create(&thread, NULL, outlive, NULL) != 0) {
             _exit(1);
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two things move under the reader: the life in the slot (its generation is 0 while the description changes) and
    a fold (its sequence is odd from the moment on that its entries count instead of the object). Both are looked
-   at before and after an object is read; if either moved, it is read again. */
+   at before and after an object is read; if either moved, it is read again. A slot that changes hands all the
+   time is not told of: its lives are over before they are read. */
 #include "source/live/object.h"
 
 #include <string.h>
@@ -184,23 +185,27 @@ static void redo_copy(struct live_objects *objects, const struct nt_layout_redo 
     }
 }
 
-/* Brings objects->redo up to date. */
+/* Brings objects->redo up to date. One that changes faster than it can be copied is taken for done: each of the
+   sums is exact without it too, only who holds it may be told a moment late. */
 static void redo_look(struct live_objects *objects)
 {
     enum { TURNS = 16 };
+    struct live_redo *redo = &objects->redo;
     for (int turn = 0; turn < TURNS; turn++) {
         uint64_t sequence = redo_sequence(objects);
-        if (objects->redo.known && sequence == objects->redo.sequence) {
+        if (redo->known && sequence == redo->sequence) {
             return;
         }
-        objects->redo.known = true;
-        objects->redo.sequence = sequence;
+        redo->known = true;
+        redo->under_way = false;
+        redo->sequence = sequence;
         if (sequence % 2 == 0) {
             return;
         }
         redo_copy(objects, redo_at(objects));
         /* Orders the copy before the second look; partner: the writer's release store of the sequence. */
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        redo->under_way = redo_sequence(objects) == sequence;
     }
 }
 
@@ -208,7 +213,7 @@ static void redo_look(struct live_objects *objects)
 static bool redo_apply(struct live_objects *objects, uint32_t slot, uint32_t generation)
 {
     const struct live_redo *redo = &objects->redo;
-    if (redo->sequence % 2 == 0) {
+    if (!redo->under_way) {
         return true;
     }
     if (redo->slot == slot && redo->generation == generation) {
@@ -288,9 +293,15 @@ static bool is_told(const struct nt_layout_object *entry)
     return life == NT_LIFE_OPEN || life == NT_LIFE_CLOSED;
 }
 
-/* One try. *ret_stands: nothing moved meanwhile. */
+enum stands {
+    STANDS_NOT,  /* another life is in the slot, or none */
+    STANDS_SUMS, /* the same life; a fold began or ended meanwhile, perhaps of another object */
+    STANDS,
+};
+
+/* One try. Whether there is a life to tell of. */
 static bool object_try(struct live_objects *objects, const struct nt_layout_object *entry, uint32_t slot,
-                       bool *ret_stands)
+                       enum stands *ret_stands)
 {
     redo_look(objects);
     /* acquire: partner is the writer's release once the description is whole */
@@ -306,8 +317,8 @@ static bool object_try(struct live_objects *objects, const struct nt_layout_obje
     /* Orders all of the above before the second look; partners: the writer's release fences after it took the
        generation away or moved the sequence. */
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    *ret_stands = live_load32(&entry->generation) == generation && redo_sequence(objects) == objects->redo.sequence &&
-                  (!told || is_told(entry));
+    bool same = live_load32(&entry->generation) == generation && (!told || is_told(entry));
+    *ret_stands = !same ? STANDS_NOT : redo_sequence(objects) == objects->redo.sequence ? STANDS : STANDS_SUMS;
     return told;
 }
 
@@ -334,11 +345,12 @@ bool live_objects_read(struct live_objects *objects, uint32_t slot)
     enum { TURNS = 16 };
     const struct nt_layout_object *entry = live_map_at(objects->map, NT_REGION_OBJECTS, (uint64_t)slot * sizeof *entry,
                                                        sizeof *entry);
-    bool told = false, stands = false;
-    for (int turn = 0; entry != NULL && turn < TURNS && !stands; turn++) {
+    bool told = false;
+    enum stands stands = STANDS_NOT;
+    for (int turn = 0; entry != NULL && turn < TURNS && stands != STANDS; turn++) {
         told = object_try(objects, entry, slot, &stands);
     }
-    if (!told) {
+    if (!told || stands == STANDS_NOT) {
         return false;
     }
     ends_add(objects);

@@ -21,7 +21,8 @@ struct live_sums { /* in the order of the kinds */
 
 /* What a fold that is under way says; see nt_layout_redo. */
 struct live_redo {
-    bool known; /* `sequence` was loaded */
+    bool known;     /* `sequence` was loaded */
+    bool under_way; /* it is odd, and what follows was copied whole */
     uint64_t sequence;
     uint32_t slot, generation;
     uint32_t parent, parent_generation;

@@ -1,0 +1,900 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The whole source over directories of logs made by hand, with processes that live, stop, die, close their log
+   or become others; and the removal of what the dead left. */
+#include "source/live/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <nt/error.h>
+
+#include "base/process.h"
+#include "source/live/build.h"
+#include "source/live/map.h"
+
+#define SLOT ((uint64_t)NT_LAYOUT_SLOT)
+#define RING ((uint64_t)BUILD_RING)
+
+enum { PROGRAMS = 16, TEXTS = 16, ROOM = 4096, LOSSES = 64 };
+
+/* What a snapshot told. */
+struct told {
+    struct nt_source_program programs[PROGRAMS];
+    char names[PROGRAMS][64], paths[PROGRAMS][256];
+    size_t program_count;
+    size_t kinds, fields, objects, closed;
+    uint64_t writes, write_total;
+    char bad[TEXTS][512];
+    int errors[TEXTS];
+    size_t bad_count;
+    int stop_at; /* object after which it is enough */
+};
+
+struct world {
+    char directory[64];
+    struct build build;
+    struct told told;
+    struct nt_event events[ROOM];
+    struct nt_source_loss losses[LOSSES];
+    size_t loss_count;
+};
+
+static int tell_program(void *arg, const struct nt_source_program *program)
+{
+    struct told *told = arg;
+    if (told->program_count == PROGRAMS) {
+        return 0;
+    }
+    size_t i = told->program_count++;
+    told->programs[i] = *program;
+    (void)snprintf(told->names[i], sizeof told->names[i], "%.*s", (int)program->name.size, program->name.data);
+    (void)snprintf(told->paths[i], sizeof told->paths[i], "%s", program->path);
+    return 0;
+}
+
+static int tell_kind(void *arg, const struct nt_source_kind *kind)
+{
+    struct told *told = arg;
+    told->kinds++;
+    told->fields += kind->field_count;
+    assert_true(kind->kind >= NT_LAYOUT_USER_KIND);
+    return 0;
+}
+
+static int tell_object(void *arg, const struct nt_source_object *object)
+{
+    struct told *told = arg;
+    told->objects++;
+    told->closed += object->closed;
+    for (size_t i = 0; i < object->tally_count; i++) {
+        if (object->tallies[i].kind == 1) {
+            told->writes += object->tallies[i].count;
+            told->write_total += object->tallies[i].total;
+        }
+    }
+    return told->stop_at != 0 && told->objects == (size_t)told->stop_at ? 42 : 0;
+}
+
+static void tell_bad(void *arg, const char *path, int error, const char *text)
+{
+    struct told *told = arg;
+    assert_null(strchr(text, '\n'));
+    if (told->bad_count == TEXTS) {
+        return;
+    }
+    told->errors[told->bad_count] = error;
+    (void)snprintf(told->bad[told->bad_count++], sizeof told->bad[0], "%s: %s", path, text);
+}
+
+static int setup(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    assert_non_null(world);
+    (void)snprintf(world->directory, sizeof world->directory, "/dev/shm/live_test.XXXXXX");
+    assert_non_null(mkdtemp(world->directory));
+    assert_true(build_init(&world->build));
+    (void)build_object(&world->build, 0, 1);
+    build_own(build_object(&world->build, 1, 1), 0, 1, 5, 50);
+    build_kind(&world->build, 0, "trade");
+    (void)build_ring(&world->build, 0);
+    (void)build_ring(&world->build, 1);
+    for (uint64_t i = 0; i < 20; i++) {
+        build_record(&world->build, 0, i * SLOT);
+    }
+    (void)build_long(&world->build, 1, 0, 100);
+    (void)unsetenv("NTSCOPE_DIR");
+    *state = world;
+    return 0;
+}
+
+static void path_of(const struct world *world, const char *name, char path[128])
+{
+    (void)snprintf(path, 128, "%s/%s", world->directory, name);
+}
+
+static void put(struct world *world, const char *name)
+{
+    char path[128];
+    path_of(world, name, path);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_true(build_write(&world->build, fd));
+    (void)close(fd);
+}
+
+static void drop(struct world *world, const char *name)
+{
+    char path[128];
+    path_of(world, name, path);
+    assert_int_equal(unlink(path), 0);
+}
+
+static bool is_there(struct world *world, const char *name)
+{
+    char path[128];
+    path_of(world, name, path);
+    return access(path, F_OK) == 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *world = *state;
+    char command[128];
+    (void)snprintf(command, sizeof command, "%s", world->directory);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)execlp("rm", "rm", "-rf", command, (char *)NULL);
+        _exit(127);
+    }
+    (void)waitpid(pid, NULL, 0);
+    build_fini(&world->build);
+    free(world);
+    return 0;
+}
+
+static struct nt_source *open_world(const struct world *world)
+{
+    const struct nt_live_options options = { .directory = world->directory };
+    struct nt_source *source = NULL;
+    assert_int_equal(nt_source_live_open(&options, &source), 0);
+    return source;
+}
+
+static int snapshot(struct world *world, struct nt_source *source)
+{
+    int stop_at = world->told.stop_at;
+    world->told = (struct told){ .stop_at = stop_at };
+    const struct nt_source_sink sink = { tell_program, tell_kind, tell_object, tell_bad, &world->told };
+    return nt_source_snapshot(source, &sink);
+}
+
+static int read_events(struct world *world, struct nt_source *source, size_t room)
+{
+    return source->ops->read(source, world->events, room, world->losses, LOSSES, &world->loss_count);
+}
+
+/* ---- Processes ---- */
+
+/* A process that maps the file and waits; the header is made out to it. */
+static pid_t child_of(struct world *world, const char *name, bool maps)
+{
+    int to_child[2], from_child[2];
+    char path[128], byte = 'x';
+    path_of(world, name, path);
+    assert_int_equal(pipe2(to_child, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(from_child, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        /* waits for the file, then for its end; does not outlive a test that fails */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int fd = read(to_child[0], &byte, 1) == 1 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+        void *map = maps ? mmap(NULL, BUILD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : NULL;
+        if (fd < 0 || map == MAP_FAILED || write(from_child[1], "x", 1) != 1) {
+            _exit(1);
+        }
+        (void)pause();
+        _exit(0);
+    }
+    struct nt_process_status status;
+    struct nt_layout_header *header = world->build.header;
+    assert_int_equal(nt_process_status((uint32_t)pid, &status), 0);
+    header->pid = (uint32_t)pid;
+    header->start_time = status.start_time;
+    header->pid_namespace = nt_process_pid_namespace();
+    assert_int_equal(nt_process_boot_id(header->boot_id), 0);
+    put(world, name);
+    assert_int_equal(write(to_child[1], "x", 1), 1);
+    assert_int_equal(read(from_child[0], &byte, 1), 1);
+    for (int i = 0; i < 2; i++) {
+        (void)close(to_child[i]);
+        (void)close(from_child[i]);
+    }
+    return pid;
+}
+
+static void child_end(pid_t pid)
+{
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Changes a word of a file that is there. */
+static void poke(struct world *world, const char *name, size_t at, const void *data, size_t size)
+{
+    char path[128];
+    path_of(world, name, path);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, data, size, (off_t)at), (ssize_t)size);
+    (void)close(fd);
+}
+
+static void poke_state(struct world *world, const char *name, uint32_t value)
+{
+    poke(world, name, NT_LAYOUT_PAGE + offsetof(struct nt_layout_live, state), &value, sizeof value);
+}
+
+static enum nt_program_state state_now(struct world *world)
+{
+    struct nt_source *source = open_world(world); /* a new one: remembers nothing */
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.bad_count, 0);
+    assert_int_equal(world->told.program_count, 1);
+    nt_source_free(source);
+    return world->told.programs[0].state;
+}
+
+static void runs_stops_crashes(void **state)
+{
+    struct world *world = *state;
+    pid_t pid = child_of(world, "a.ntlog", true);
+    assert_int_equal(state_now(world), NT_PROGRAM_RUNNING);
+    assert_int_equal(world->told.programs[0].pid, pid);
+    (void)kill(pid, SIGSTOP);
+    int status;
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_int_equal(state_now(world), NT_PROGRAM_STOPPED);
+    (void)kill(pid, SIGCONT);
+    siginfo_t info;
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(state_now(world), NT_PROGRAM_CRASHED); /* a zombie */
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(state_now(world), NT_PROGRAM_CRASHED);
+    assert_int_equal(world->told.programs[0].ended, 0);
+}
+
+static void closes_its_log(void **state)
+{
+    struct world *world = *state;
+    world->build.live->closed = 9000;
+    pid_t pid = child_of(world, "a.ntlog", true);
+    poke_state(world, "a.ntlog", NT_STATE_CLOSED);
+    assert_int_equal(state_now(world), NT_PROGRAM_EXITED);
+    assert_false(world->told.programs[0].replaced);
+    assert_true(world->told.programs[0].ended != 0);
+    child_end(pid);
+    assert_int_equal(state_now(world), NT_PROGRAM_EXITED);
+    assert_false(world->told.programs[0].replaced);
+    assert_true(world->told.programs[0].ended > world->told.programs[0].started);
+}
+
+static void becomes_another_program(void **state)
+{
+    struct world *world = *state;
+    pid_t pid = child_of(world, "a.ntlog", false);
+    assert_int_equal(state_now(world), NT_PROGRAM_EXITED);
+    assert_true(world->told.programs[0].replaced);
+    child_end(pid);
+    assert_int_equal(state_now(world), NT_PROGRAM_CRASHED);
+}
+
+/* One that closed its log and lives on maps it no more. */
+static void closes_its_log_and_goes_on(void **state)
+{
+    struct world *world = *state;
+    pid_t pid = child_of(world, "a.ntlog", false);
+    poke_state(world, "a.ntlog", NT_STATE_CLOSED);
+    assert_int_equal(state_now(world), NT_PROGRAM_EXITED);
+    assert_false(world->told.programs[0].replaced);
+    child_end(pid);
+}
+
+/* A look at the mappings that found the file holds for a while, one that did not does not. */
+static void looks_again(void **state)
+{
+    struct world *world = *state;
+    pid_t pid = child_of(world, "a.ntlog", false);
+    struct nt_source *source = open_world(world);
+    for (int turn = 0; turn < 3; turn++) {
+        assert_int_equal(snapshot(world, source), 0);
+        assert_int_equal(world->told.programs[0].state, NT_PROGRAM_EXITED);
+    }
+    nt_source_free(source);
+    child_end(pid);
+}
+
+static void somebody_else(void **state)
+{
+    struct world *world = *state;
+    struct nt_layout_header *header = world->build.header;
+    pid_t pid = child_of(world, "a.ntlog", true);
+    struct nt_layout_header right = *header;
+    /* the pid was given again */
+    header->start_time = right.start_time + 1;
+    poke(world, "a.ntlog", 0, header, sizeof *header);
+    assert_int_equal(state_now(world), NT_PROGRAM_CRASHED);
+    /* another container: the same pid there is another process here */
+    *header = right;
+    header->pid_namespace++;
+    poke(world, "a.ntlog", 0, header, sizeof *header);
+    assert_int_equal(state_now(world), NT_PROGRAM_UNKNOWN);
+    poke_state(world, "a.ntlog", NT_STATE_CLOSED);
+    assert_int_equal(state_now(world), NT_PROGRAM_EXITED);
+    poke_state(world, "a.ntlog", NT_STATE_RUNNING);
+    header->pid_namespace = 0;
+    poke(world, "a.ntlog", 0, header, sizeof *header);
+    assert_int_equal(state_now(world), NT_PROGRAM_UNKNOWN);
+    /* before the machine was started again */
+    *header = right;
+    header->boot_id[5] ^= 1;
+    poke(world, "a.ntlog", 0, header, sizeof *header);
+    assert_int_equal(state_now(world), NT_PROGRAM_CRASHED);
+    poke_state(world, "a.ntlog", NT_STATE_CLOSED);
+    assert_int_equal(state_now(world), NT_PROGRAM_EXITED);
+    poke_state(world, "a.ntlog", NT_STATE_RUNNING);
+    memset(header->boot_id, 0, sizeof header->boot_id);
+    poke(world, "a.ntlog", 0, header, sizeof *header);
+    assert_int_equal(state_now(world), NT_PROGRAM_UNKNOWN);
+    child_end(pid);
+}
+
+static enum nt_program_state named_state(struct world *world, const char *name)
+{
+    char path[128];
+    const char *files[] = { path };
+    path_of(world, name, path);
+    const struct nt_live_options options = { .files = files, .file_count = 1 };
+    struct nt_source *source;
+    assert_int_equal(nt_source_live_open(&options, &source), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.bad_count, 0);
+    assert_int_equal(world->told.program_count, 1);
+    assert_int_equal(read_events(world, source, ROOM), 21);
+    nt_source_free(source);
+    return world->told.programs[0].state;
+}
+
+/* A copy says nothing of the program; the file that it maps does. */
+static void named_files(void **state)
+{
+    struct world *world = *state;
+    pid_t pid = child_of(world, "a.ntlog", true);
+    put(world, "copy");
+    assert_int_equal(named_state(world, "a.ntlog"), NT_PROGRAM_RUNNING);
+    assert_int_equal(named_state(world, "copy"), NT_PROGRAM_UNKNOWN);
+    child_end(pid);
+    assert_int_equal(named_state(world, "copy"), NT_PROGRAM_UNKNOWN);
+    poke_state(world, "copy", NT_STATE_CLOSED);
+    assert_int_equal(named_state(world, "copy"), NT_PROGRAM_EXITED);
+    world->build.header->boot_id[0] ^= 1;
+    put(world, "far");
+    assert_int_equal(named_state(world, "far"), NT_PROGRAM_UNKNOWN);
+    world->build.header->pid_namespace ^= 1;
+    put(world, "farther");
+    assert_int_equal(named_state(world, "farther"), NT_PROGRAM_UNKNOWN);
+}
+
+/* ---- Snapshots ---- */
+
+static void tells_everything(void **state)
+{
+    struct world *world = *state;
+    struct nt_layout_live *live = world->build.live;
+    live->dropped_no_ring = 3;
+    world->build.rings[1].dropped = 4;
+    live->refused_objects = 5;
+    live->refused_tallies = 6;
+    live->backed = 7777;
+    for (uint64_t at = 0; at < RING + SLOT; at += SLOT) {
+        build_record(&world->build, 1, at);
+    }
+    put(world, "a.ntlog");
+    struct nt_source *source = open_world(world);
+    assert_int_equal(snapshot(world, source), 0);
+    const struct told *told = &world->told;
+    const struct nt_source_program *program = &told->programs[0];
+    assert_int_equal(told->bad_count, 0);
+    assert_int_equal(told->program_count, 1);
+    assert_string_equal(told->names[0], "name-1");
+    assert_non_null(strstr(told->paths[0], "/a.ntlog"));
+    assert_int_equal(program->id, 0x1122334455667788);
+    assert_int_equal(program->pid, 4242);
+    assert_int_equal(program->uid, geteuid());
+    assert_int_equal(program->rings, 2);
+    assert_int_equal(program->objects, 2);
+    assert_int_equal(program->events, 20 + RING / SLOT + 1);
+    assert_int_equal(program->overwritten, BUILD_CHUNK / SLOT);
+    assert_int_equal(program->dropped, 7);
+    assert_int_equal(program->refused_objects, 5);
+    assert_int_equal(program->refused_tallies, 6);
+    assert_int_equal(program->backed, 7777);
+    assert_int_equal(program->started, 1000000000);
+    assert_int_equal(told->kinds, 1);
+    assert_int_equal(told->fields, 1);
+    assert_int_equal(told->objects, 2);
+    assert_int_equal(told->writes, 5);
+    assert_int_equal(told->write_total, 50);
+    /* and again the same */
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(told->objects, 2);
+    assert_int_equal(told->programs[0].number, 0);
+    nt_source_free(source);
+}
+
+static void ends_when_it_is_told_to(void **state)
+{
+    struct world *world = *state;
+    put(world, "a.ntlog");
+    put(world, "b.ntlog");
+    struct nt_source *source = open_world(world);
+    world->told.stop_at = 3;
+    assert_int_equal(snapshot(world, source), 42);
+    assert_int_equal(world->told.objects, 3);
+    const struct nt_source_sink nobody = { 0 };
+    assert_int_equal(nt_source_snapshot(source, &nobody), 0);
+    nt_source_free(source);
+}
+
+static void skips_pages_that_are_not_there(void **state)
+{
+    struct world *world = *state;
+    char path[128];
+    put(world, "a.ntlog");
+    path_of(world, "a.ntlog", path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    const struct nt_layout_region *objects = &world->build.header->regions[5];
+    assert_int_equal(
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)objects->offset, (off_t)objects->size), 0);
+    struct stat before, after;
+    assert_int_equal(fstat(fd, &before), 0);
+    struct nt_source *source = open_world(world);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.objects, 0);
+    assert_int_equal(fstat(fd, &after), 0);
+    assert_int_equal(after.st_blocks, before.st_blocks);
+    nt_source_free(source);
+    (void)close(fd);
+}
+
+static void bad_files_are_told_and_the_rest_is_read(void **state)
+{
+    struct world *world = *state;
+    char path[128];
+    put(world, "a.ntlog");
+    put(world, ".tmp-1-2-3");
+    put(world, "unrelated.log");
+    put(world, ".hidden.ntlog");
+    put(world, "cut.ntlog");
+    path_of(world, "cut.ntlog", path);
+    assert_int_equal(truncate(path, 50000), 0);
+    world->build.header->magic[7] = 9;
+    put(world, "future.ntlog");
+    world->build.header->magic[7] = 1;
+    world->build.rings[1].size = 12345;
+    world->build.kinds[0].number = 77;
+    put(world, "rings.ntlog");
+    struct nt_source *source = open_world(world);
+    for (int turn = 0; turn < 2; turn++) {
+        assert_int_equal(snapshot(world, source), 0);
+        const struct told *told = &world->told;
+        assert_int_equal(told->program_count, 2);
+        assert_int_equal(told->bad_count, 4);
+        assert_int_equal(told->errors[0], -NT_ETRUNCATED);
+        assert_non_null(strstr(told->bad[0], "/cut.ntlog: truncated: ends at byte 50000 of "));
+        assert_int_equal(told->errors[1], -NT_EVERSION);
+        assert_non_null(strstr(told->bad[1], "/future.ntlog: log of version 9, this build reads 1"));
+        assert_non_null(strstr(told->bad[2], "/rings.ntlog: ring 1 has an impossible size or place; skipped"));
+        assert_non_null(strstr(told->bad[3], "/rings.ntlog: a user-defined kind cannot be read"));
+        assert_string_equal(source->text, told->bad[3]);
+        assert_int_equal(told->objects, 4);
+    }
+    /* 20 + 1 of the one, 20 of the other */
+    assert_int_equal(read_events(world, source, ROOM), 41);
+    nt_source_free(source);
+}
+
+static void directories(void **state)
+{
+    struct world *world = *state;
+    char path[128];
+    put(world, "a.ntlog");
+    struct nt_source *source = open_world(world);
+    assert_int_equal(chmod(world->directory, 0702), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.program_count, 0);
+    assert_int_equal(world->told.bad_count, 1);
+    assert_int_equal(world->told.errors[0], -EPERM);
+    assert_non_null(strstr(world->told.bad[0], "others may write to the directory"));
+    assert_int_equal(chmod(world->directory, 0720), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.errors[0], -EPERM);
+    assert_int_equal(chmod(world->directory, 0750), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.bad_count, 0);
+    assert_int_equal(world->told.program_count, 1);
+    nt_source_free(source);
+    /* one that is not there: bad if it was asked for */
+    path_of(world, "none", path);
+    const struct nt_live_options options = { .directory = path };
+    assert_int_equal(nt_source_live_open(&options, &source), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.bad_count, 1);
+    assert_int_equal(world->told.errors[0], -ENOENT);
+    nt_source_free(source);
+    const struct nt_live_options defaults = { 0 };
+    assert_int_equal(setenv("NTSCOPE_DIR", path, 1), 0);
+    assert_int_equal(nt_source_live_open(&defaults, &source), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.bad_count, 0);
+    /* it comes to be */
+    assert_int_equal(setenv("NTSCOPE_DIR", world->directory, 1), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.program_count, 1);
+    nt_source_free(source);
+    (void)unsetenv("NTSCOPE_DIR");
+}
+
+/* Root sees all users' directories, and believes each only if it is that user's. */
+static void all_users(void **state)
+{
+    struct world *world = *state;
+    if (geteuid() != 0) {
+        skip();
+    }
+    static const char *const paths[] = { "/dev/shm/ntscope-4000000001", "/dev/shm/ntscope-4000000002" };
+    char file[2][64];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mkdir(paths[i], 0700), 0);
+        (void)snprintf(file[i], sizeof file[i], "%s/a.ntlog", paths[i]);
+        int fd = open(file[i], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        assert_true(fd >= 0 && build_write(&world->build, fd));
+        assert_int_equal(fchown(fd, 4000000001, 0), 0);
+        (void)close(fd);
+        assert_int_equal(chown(paths[i], 4000000001, 0), 0);
+    }
+    const struct nt_live_options options = { 0 };
+    struct nt_source *source;
+    assert_int_equal(nt_source_live_open(&options, &source), 0);
+    int result = snapshot(world, source);
+    nt_source_free(source);
+    for (int i = 0; i < 2; i++) {
+        (void)unlink(file[i]);
+        (void)rmdir(paths[i]);
+    }
+    assert_int_equal(result, 0);
+    /* beside what else runs on this machine */
+    int seen = 0, refused = 0;
+    for (size_t i = 0; i < world->told.program_count; i++) {
+        seen += strcmp(world->told.paths[i], file[0]) == 0 && world->told.programs[i].uid == 4000000001;
+        assert_string_not_equal(world->told.paths[i], file[1]);
+    }
+    for (size_t i = 0; i < world->told.bad_count; i++) {
+        refused += strstr(world->told.bad[i], "ntscope-4000000002: the directory belongs to another user") != NULL;
+    }
+    assert_true(seen == 1 || world->told.program_count == PROGRAMS);
+    assert_true(refused == 1 || world->told.bad_count == TEXTS);
+}
+
+/* ---- Events ---- */
+
+static void sleep_ms(long ms)
+{
+    const struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+    (void)nanosleep(&pause, NULL);
+}
+
+static void reads_all_rings_of_all_programs(void **state)
+{
+    struct world *world = *state;
+    put(world, "a.ntlog");
+    put(world, "b.ntlog");
+    struct nt_source *source = open_world(world);
+    assert_int_equal(read_events(world, source, ROOM), 42);
+    size_t of[2][2] = { { 0 } };
+    for (size_t i = 0; i < 42; i++) {
+        const struct nt_event *event = &world->events[i];
+        assert_true(event->program < 2 && event->ring < 2);
+        of[event->program][event->ring]++;
+        assert_int_equal(event->time - 1000000000 + 1000, event->ticks);
+        if (event->ring == 1) {
+            assert_int_equal(event->data_size, 100);
+            assert_int_equal(event->data[99], 99);
+        }
+    }
+    assert_int_equal(of[0][0], 20);
+    assert_int_equal(of[0][1], 1);
+    assert_int_equal(of[1][0], 20);
+    assert_int_equal(of[1][1], 1);
+    assert_int_equal(read_events(world, source, ROOM), 0);
+    /* the program goes on, a new ring comes, a new program comes */
+    char path[128];
+    path_of(world, "a.ntlog", path);
+    for (uint64_t i = 20; i < 23; i++) {
+        build_record(&world->build, 0, i * SLOT);
+    }
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(build_write(&world->build, fd));
+    (void)close(fd);
+    put(world, "c.ntlog");
+    sleep_ms(150);
+    assert_int_equal(read_events(world, source, ROOM), 3 + 24);
+    assert_int_equal(read_events(world, source, ROOM), 0);
+    nt_source_free(source);
+}
+
+static void nobody_starves(void **state)
+{
+    struct world *world = *state;
+    for (uint64_t at = 0; at < RING / 2; at += SLOT) {
+        build_record(&world->build, 0, at);
+        build_record(&world->build, 1, at);
+    }
+    put(world, "a.ntlog");
+    put(world, "b.ntlog");
+    struct nt_source *source = open_world(world);
+    bool seen[4] = { false };
+    for (int turn = 0; turn < 4; turn++) {
+        assert_int_equal(read_events(world, source, 10), 10);
+        seen[world->events[0].program * 2 + world->events[0].ring] = true;
+    }
+    assert_true(seen[0] && seen[1] && seen[2] && seen[3]);
+    nt_source_free(source);
+}
+
+/* What is not finished is waited for while the program lives, and lost when it is dead. */
+static void holes(void **state)
+{
+    struct world *world = *state;
+    build_slot(&world->build, 0, 7 * SLOT)->commit = 0;
+    pid_t pid = child_of(world, "a.ntlog", true);
+    struct nt_source *source = open_world(world);
+    assert_int_equal(read_events(world, source, ROOM), 8);
+    assert_int_equal(world->loss_count, 0);
+    child_end(pid);
+    sleep_ms(150);
+    assert_int_equal(read_events(world, source, ROOM), 12);
+    assert_int_equal(world->loss_count, 1);
+    assert_int_equal(world->losses[0].from, 7 * SLOT);
+    assert_int_equal(world->losses[0].to, 8 * SLOT);
+    assert_int_equal(read_events(world, source, ROOM), 0);
+    assert_int_equal(world->loss_count, 0);
+    nt_source_free(source);
+}
+
+static void asks_for_room(void **state)
+{
+    struct world *world = *state;
+    struct nt_source *source = open_world(world);
+    size_t losses;
+    assert_int_equal(source->ops->read(source, world->events, 0, world->losses, 1, &losses), -EINVAL);
+    assert_int_equal(source->ops->read(source, world->events, 1, world->losses, 0, &losses), -EINVAL);
+    assert_int_equal(source->ops->read(source, world->events, 1, world->losses, 1, &losses), 0);
+    assert_int_equal(losses, 0);
+    nt_source_free(source);
+}
+
+static void cut_while_it_is_open(void **state)
+{
+    struct world *world = *state;
+    char path[128];
+    put(world, "a.ntlog");
+    put(world, "b.ntlog");
+    struct nt_source *source = open_world(world);
+    assert_int_equal(snapshot(world, source), 0);
+    path_of(world, "a.ntlog", path);
+    assert_int_equal(truncate(path, 8192), 0);
+    assert_int_equal(read_events(world, source, ROOM), 21);
+    for (int i = 0; i < 21; i++) {
+        assert_int_equal(world->events[i].program, 1);
+    }
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.program_count, 1);
+    assert_int_equal(world->told.bad_count, 2);
+    assert_int_equal(world->told.errors[0], -NT_ETRUNCATED);
+    assert_non_null(strstr(world->told.bad[0], "a.ntlog: truncated while it was read"));
+    assert_non_null(strstr(world->told.bad[1], "a.ntlog: truncated: ends at byte 8192 of "));
+    nt_source_free(source);
+}
+
+static void cut_in_a_snapshot(void **state)
+{
+    struct world *world = *state;
+    char path[128];
+    put(world, "a.ntlog");
+    struct nt_source *source = open_world(world);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.objects, 2);
+    path_of(world, "a.ntlog", path);
+    /* the objects are gone, the rings' directory too */
+    assert_int_equal(truncate(path, (off_t)world->build.header->regions[5].offset), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.objects, 0);
+    assert_int_equal(world->told.bad_count, 1);
+    assert_int_equal(world->told.errors[0], -NT_ETRUNCATED);
+    nt_source_free(source);
+}
+
+/* Its file is removed: followed on while the program lives, let go of when it is dead. */
+static void removed_while_it_is_open(void **state)
+{
+    struct world *world = *state;
+    pid_t pid = child_of(world, "a.ntlog", true);
+    struct nt_source *source = open_world(world);
+    assert_int_equal(snapshot(world, source), 0);
+    drop(world, "a.ntlog");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(snapshot(world, source), 0);
+        assert_int_equal(world->told.program_count, 1);
+    }
+    child_end(pid);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(world->told.program_count, 0);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_int_equal(read_events(world, source, ROOM), 0);
+    nt_source_free(source);
+}
+
+/* ---- Removing ---- */
+
+struct cleaned {
+    size_t removed, kept, bad;
+    char text[512];
+};
+
+static void clean_removed(void *arg, const char *path)
+{
+    struct cleaned *cleaned = arg;
+    cleaned->removed++;
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void clean_kept(void *arg, const char *path, enum nt_program_state state)
+{
+    struct cleaned *cleaned = arg;
+    cleaned->kept++;
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_not_equal(state, NT_PROGRAM_CRASHED);
+}
+
+static void clean_bad(void *arg, const char *path, int error, const char *text)
+{
+    struct cleaned *cleaned = arg;
+    cleaned->bad++;
+    (void)snprintf(cleaned->text, sizeof cleaned->text, "%s: %d: %s", path, error, text);
+}
+
+static int clean(struct world *world, struct cleaned *cleaned)
+{
+    *cleaned = (struct cleaned){ 0 };
+    const struct nt_live_options options = { .directory = world->directory };
+    const struct nt_live_clean_sink sink = { clean_removed, clean_kept, clean_bad, cleaned };
+    return nt_live_remove_dead(&options, &sink);
+}
+
+static void removes_the_dead_only(void **state)
+{
+    struct world *world = *state;
+    struct cleaned cleaned;
+    pid_t dead = child_of(world, "dead.ntlog", true);
+    child_end(dead);
+    pid_t live = child_of(world, "live.ntlog", true);
+    pid_t closed = child_of(world, "closed.ntlog", false);
+    poke_state(world, "closed.ntlog", NT_STATE_CLOSED);
+    pid_t replaced = child_of(world, "replaced.ntlog", false);
+    world->build.header->pid_namespace ^= 1;
+    put(world, "elsewhere.ntlog");
+    world->build.header->pid_namespace ^= 1;
+    world->build.header->boot_id[0] ^= 1;
+    put(world, "before.ntlog");
+    world->build.header->magic[7] = 2;
+    put(world, "future.ntlog");
+    put(world, "unrelated");
+    assert_int_equal(clean(world, &cleaned), 3);
+    assert_int_equal(cleaned.removed, 3);
+    assert_int_equal(cleaned.kept, 3);
+    assert_int_equal(cleaned.bad, 1);
+    assert_non_null(strstr(cleaned.text, "future.ntlog"));
+    assert_false(is_there(world, "dead.ntlog"));
+    assert_false(is_there(world, "replaced.ntlog"));
+    assert_false(is_there(world, "before.ntlog"));
+    assert_true(is_there(world, "live.ntlog"));
+    assert_true(is_there(world, "closed.ntlog"));
+    assert_true(is_there(world, "elsewhere.ntlog"));
+    assert_true(is_there(world, "unrelated"));
+    child_end(live);
+    child_end(closed);
+    child_end(replaced);
+    assert_int_equal(clean(world, &cleaned), 2);
+    assert_int_equal(clean(world, &cleaned), 0);
+}
+
+static void removes_what_was_never_finished(void **state)
+{
+    struct world *world = *state;
+    struct cleaned cleaned;
+    pid_t dead = child_of(world, ".tmp-1", true);
+    child_end(dead);
+    pid_t live = child_of(world, ".tmp-2", true);
+    char path[128];
+    path_of(world, ".tmp-3", path);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* just begun */
+    assert_true(fd >= 0);
+    (void)close(fd);
+    assert_int_equal(clean(world, &cleaned), 1);
+    assert_int_equal(cleaned.kept, 0);
+    assert_int_equal(cleaned.bad, 0);
+    assert_false(is_there(world, ".tmp-1"));
+    assert_true(is_there(world, ".tmp-2"));
+    assert_true(is_there(world, ".tmp-3"));
+    child_end(live);
+}
+
+static void removes_no_links(void **state)
+{
+    struct world *world = *state;
+    struct cleaned cleaned;
+    char path[128], other[128];
+    pid_t dead = child_of(world, "dead.ntlog", true);
+    child_end(dead);
+    path_of(world, "dead.ntlog", path);
+    path_of(world, "second.ntlog", other);
+    assert_int_equal(link(path, other), 0);
+    path_of(world, "third.ntlog", other);
+    assert_int_equal(symlink(path, other), 0);
+    assert_int_equal(clean(world, &cleaned), 0);
+    assert_int_equal(cleaned.bad, 3);
+    assert_true(is_there(world, "dead.ntlog"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(runs_stops_crashes),
+        TEST(closes_its_log),
+        TEST(becomes_another_program),
+        TEST(closes_its_log_and_goes_on),
+        TEST(looks_again),
+        TEST(somebody_else),
+        TEST(named_files),
+        TEST(tells_everything),
+        TEST(ends_when_it_is_told_to),
+        TEST(skips_pages_that_are_not_there),
+        TEST(bad_files_are_told_and_the_rest_is_read),
+        TEST(directories),
+        TEST(all_users),
+        TEST(reads_all_rings_of_all_programs),
+        TEST(nobody_starves),
+        TEST(holes),
+        TEST(asks_for_room),
+        TEST(cut_while_it_is_open),
+        TEST(cut_in_a_snapshot),
+        TEST(removed_while_it_is_open),
+        TEST(removes_the_dead_only),
+        TEST(removes_what_was_never_finished),
+        TEST(removes_no_links),
+    };
+    return cmocka_run_group_tests_name("source/live/live", tests, NULL, NULL);
+}
