@@ -310,6 +310,7 @@ NT_LAYOUT_AT(nt_layout_ring, owner, 128);
    slot lies at position modulo ring size. The commit word is stored last, with release:
    bits 0-7 kind, 8-15 flags, 16-63 slot number = position / 64 + 1 (0: never written). */
 #define NT_LAYOUT_SLOT 64u
+#define NT_LAYOUT_RING_START 0u /* the first position */
 #define NT_LAYOUT_COMMIT(position, kind_flags) (((position) << 10) + 65536u + (kind_flags))
 enum {
     NT_RECORD_FIRST = 1u,    /* first of its kind since the object's session changed */
