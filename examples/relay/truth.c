@@ -10,7 +10,7 @@
 
 #include "truth.h"
 
-enum { OBJECT_ROOM = 32768, TALLY_ROOM = 262144, SERIES_ROOM = 4194304 };
+enum { OBJECT_ROOM = 32768, TALLY_ROOM = 262144, SERIES_ROOM = 4194304, PATH_ROOM = 512 };
 
 static size_t truth_size(uint64_t objects, uint64_t tallies, uint64_t series)
 {
@@ -27,49 +27,80 @@ static void truth_place(struct truth *truth, void *map, size_t size)
     truth->size = size;
 }
 
-static int truth_create(const char *directory, const char *name)
+/* The path, or where it is made before it is whole. */
+static int truth_path(char path[PATH_ROOM], const char *directory, const char *name, const char *suffix)
 {
-    char path[512];
-    int length = snprintf(path, sizeof path, "%s/%s.%d" TRUTH_SUFFIX, directory, name, (int)getpid());
-    if (length < 0 || (size_t)length >= sizeof path)
-        return -ENAMETOOLONG;
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return fd < 0 ? -errno : fd;
+    int length = snprintf(path, PATH_ROOM, "%s/%s.%d%s", directory, name, (int)getpid(), suffix);
+    return length < 0 || length >= PATH_ROOM ? -ENAMETOOLONG : 0;
+}
+
+/* A file of that size, or -1 where there is no directory. */
+static int truth_create(const char *directory, const char *name, size_t size, int *ret_fd)
+{
+    char path[PATH_ROOM];
+    *ret_fd = -1;
+    if (!directory)
+        return 0;
+    int result = truth_path(path, directory, name, ".tmp");
+    int fd = result < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return result < 0 ? result : -errno;
+    if (ftruncate(fd, (off_t)size) < 0) {
+        result = -errno;
+        close(fd);
+        return result;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+/* Who is killed before this leaves no truth file. */
+static int truth_publish(const char *directory, const char *name)
+{
+    char from[PATH_ROOM], to[PATH_ROOM];
+    if (!directory)
+        return 0;
+    int result = truth_path(from, directory, name, ".tmp");
+    if (result == 0)
+        result = truth_path(to, directory, name, TRUTH_SUFFIX);
+    if (result == 0 && rename(from, to) < 0)
+        result = -errno;
+    return result;
+}
+
+static void truth_describe(struct truth_header *header, const char *name, bool helper, uint64_t series)
+{
+    memcpy(header->magic, TRUTH_MAGIC, sizeof header->magic);
+    header->size = sizeof *header;
+    header->pid = (uint32_t)getpid();
+    snprintf(header->name, sizeof header->name, "%s", name);
+    header->helper = helper;
+    header->object_room = OBJECT_ROOM;
+    header->tally_room = TALLY_ROOM;
+    header->series_room = series;
 }
 
 int truth_open(const char *directory, const char *name, bool helper, struct truth *ret_truth)
 {
     uint64_t series = directory ? SERIES_ROOM : 0;
     size_t size = truth_size(OBJECT_ROOM, TALLY_ROOM, series);
-    int fd = -1;
-    if (directory) {
-        fd = truth_create(directory, name);
-        if (fd < 0)
-            return fd;
-        if (ftruncate(fd, (off_t)size) < 0) {
-            int error = -errno;
-            close(fd);
-            return error;
-        }
-    }
+    int fd, error = truth_create(directory, name, size, &fd);
+    if (error)
+        return error;
     int flags = MAP_SHARED | (directory ? 0 : MAP_ANONYMOUS | MAP_NORESERVE);
     struct truth_header *map = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
-    int error = map == MAP_FAILED ? -errno : 0;
+    error = map == MAP_FAILED ? -errno : 0;
     if (fd >= 0)
         close(fd);
     if (error)
         return error;
-    memcpy(map->magic, TRUTH_MAGIC, sizeof map->magic);
-    map->size = sizeof *map;
-    map->pid = (uint32_t)getpid();
-    snprintf(map->name, sizeof map->name, "%s", name);
-    map->helper = helper;
-    map->object_room = OBJECT_ROOM;
-    map->tally_room = TALLY_ROOM;
-    map->series_room = series;
+    truth_describe(map, name, helper, series);
     truth_place(ret_truth, map, size);
     ret_truth->detailed = directory != NULL;
-    return 0;
+    error = truth_publish(directory, name);
+    if (error)
+        truth_close(ret_truth);
+    return error;
 }
 
 static bool truth_is_whole(const struct truth_header *header, size_t size)

@@ -108,13 +108,14 @@ static void chains_fini(struct chains *chains)
     free(chains->next);
 }
 
-static void print_object(struct text *out, const struct truth_object *object, const struct kinds *kinds)
+static void print_object(struct text *out, const struct truth *truth, uint32_t number, const struct kinds *kinds)
 {
     static const char *const flag_names[] = { /* by bit */
                                               "shared", "short", "inherited", "refused", "closed", "many", "orphan"
     };
+    const struct truth_object *object = &truth->objects[number];
     uint32_t flags = atomic_load_explicit(&object->flags, memory_order_relaxed);
-    text_print(out, "\n  {\"path\":");
+    text_print(out, "\n  {\"number\":%" PRIu32 ",\"path\":", number);
     print_string(out, object->path);
     text_print(out, ",\"handle\":\"%016" PRIx64 "\",\"epoch\":%" PRIu32,
                atomic_load_explicit(&object->handle, memory_order_relaxed), object->epoch);
@@ -147,7 +148,7 @@ static void print_objects(struct text *out, const struct truth *truth, const str
         for (uint32_t tally = chains->first[i]; tally; tally = chains->next[tally - 1])
             kinds_add(&kinds, &truth->tallies[tally - 1]);
         text_print(out, "%s", comma);
-        print_object(out, &truth->objects[i], &kinds);
+        print_object(out, truth, i, &kinds);
         comma = ",";
     }
 }
