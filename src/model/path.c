@@ -136,7 +136,8 @@ static enum nt_model_field find_field(const struct component *component)
 {
     for (unsigned field = 1; component->literal && field < sizeof field_names / sizeof *field_names; field++) {
         size_t i = 0;
-        while (i < component->size && component->tokens[i] == (unsigned char)field_names[field][i])
+        while (i < component->size && field_names[field][i] &&
+               component->tokens[i] == (unsigned char)field_names[field][i])
             i++;
         if (i == component->size && field_names[field][i] == '\0')
             return (enum nt_model_field)field;

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any bytes in a log: the input is a list of changes to a small valid log, so that what it breaks lies deep, or,
+   after a byte 255, the whole file. Between steps the file changes under the reader, as a running program, a
+   hostile one, or one that cuts it would do. What is told is checked against what a source promises. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "source/live/build.h"
+#include "source/live/live.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    ROOM = 512,
+    LOSSES = 8,
+    READS_MAX = 64,
+    STEPS_MAX = 8,
+    RINGS_MAX = 8, /* of the image's directory */
+    WHOLE_FILE = 255,
+};
+
+/* What a change does: the low half of its first byte. 0 and 1 are the first two pages, 2 to 11 the regions. */
+enum { CHANGE_CUT = 12, CHANGE_HOLE = 13, CHANGE_STEP = 14, CHANGE_EVENT = 15 };
+
+struct input {
+    const uint8_t *data;
+    size_t size;
+};
+
+static struct build build;
+static int file = -1;
+static char path[64];
+static uint64_t ring_end[RINGS_MAX]; /* position that was told of last, of this program: */
+static uint32_t ring_program;
+static volatile uint8_t sink_byte;
+
+static void fail(const char *what)
+{
+    (void)fprintf(stderr, "log_fuzz: %s\n", what);
+    abort();
+}
+
+static void touch(const void *data, size_t size)
+{
+    const uint8_t *bytes = data;
+    for (size_t i = 0; i < size; i++) {
+        sink_byte = (uint8_t)(sink_byte + bytes[i]);
+    }
+}
+
+/* ---- What is told ---- */
+
+static int take_program(void *arg, const struct nt_source_program *program)
+{
+    (void)arg;
+    touch(program->host.data, program->host.size);
+    touch(program->domain.data, program->domain.size);
+    touch(program->node.data, program->node.size);
+    touch(program->program.data, program->program.size);
+    touch(program->name.data, program->name.size);
+    if (program->overwritten > program->events) {
+        fail("more overwritten than written");
+    }
+    return 0;
+}
+
+static int take_kind(void *arg, const struct nt_source_kind *kind)
+{
+    (void)arg;
+    touch(kind->name.data, kind->name.size);
+    for (size_t i = 0; i < kind->field_count; i++) {
+        touch(kind->fields[i].name.data, kind->fields[i].name.size);
+    }
+    if (kind->kind < NT_LAYOUT_USER_KIND || kind->kind >= NT_LAYOUT_CONTINUATION) {
+        fail("a user-defined kind of an impossible number");
+    }
+    return 0;
+}
+
+static void take_tallies(const struct nt_source_tally *tallies, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (tallies[i].kind == 0 || tallies[i].kind >= NT_LAYOUT_CONTINUATION ||
+            (i > 0 && tallies[i].kind <= tallies[i - 1].kind)) {
+            fail("kinds out of order");
+        }
+    }
+}
+
+static int take_object(void *arg, const struct nt_source_object *object)
+{
+    (void)arg;
+    touch(object->name.data, object->name.size);
+    take_tallies(object->tallies, object->tally_count);
+    take_tallies(object->gone, object->gone_count);
+    take_tallies(object->base, object->base_count);
+    take_tallies(object->lineage, object->lineage_count);
+    if (object->generation == 0 || object->slot >> NT_LAYOUT_SLOT_BITS != 0) {
+        fail("an object that cannot be");
+    }
+    return 0;
+}
+
+static void take_bad(void *arg, const char *bad_path, int error, const char *text)
+{
+    (void)arg;
+    touch(bad_path, strlen(bad_path));
+    touch(text, strlen(text));
+    if (error >= 0 || strchr(text, '\n') != NULL) {
+        fail("an error that is none");
+    }
+}
+
+/* A file that was cut and mended is another program. */
+static void take_number(uint32_t program)
+{
+    if (program != ring_program) {
+        memset(ring_end, 0, sizeof ring_end);
+        ring_program = program;
+    }
+}
+
+static void take_losses(const struct nt_source_loss *losses, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        take_number(losses[i].program);
+        if (losses[i].ring >= RINGS_MAX || losses[i].from >= losses[i].to || losses[i].from % NT_LAYOUT_SLOT != 0 ||
+            losses[i].count != (losses[i].to - losses[i].from) / NT_LAYOUT_SLOT) {
+            fail("a loss that cannot be");
+        }
+    }
+}
+
+/* Events of a ring come in the order of their places, each once. */
+static void take_events(const struct nt_event *events, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct nt_event *event = &events[i];
+        take_number(event->program);
+        if (event->ring >= RINGS_MAX || event->position % NT_LAYOUT_SLOT != 0 || event->kind == 0 ||
+            event->kind >= NT_LAYOUT_CONTINUATION || event->data_size > NT_LAYOUT_PAYLOAD) {
+            fail("an event that cannot be");
+        }
+        if (event->position < ring_end[event->ring]) {
+            fail("an event told twice");
+        }
+        uint64_t slots = 1 + (event->data_size + NT_LAYOUT_CONTINUED - 1) / NT_LAYOUT_CONTINUED;
+        ring_end[event->ring] = event->position + slots * NT_LAYOUT_SLOT;
+        touch(event->data, event->data_size);
+    }
+}
+
+static void step(struct nt_source *source)
+{
+    static struct nt_event events[ROOM];
+    struct nt_source_loss losses[LOSSES];
+    const struct nt_source_sink sink = { take_program, take_kind, take_object, take_bad, NULL };
+    (void)nt_source_snapshot(source, &sink);
+    for (int turn = 0; turn < READS_MAX; turn++) {
+        size_t lost = 0;
+        int count = source->ops->read(source, events, ROOM, losses, LOSSES, &lost);
+        if (count < 0 || count > ROOM || lost > LOSSES) {
+            fail("a read that failed");
+        }
+        take_losses(losses, lost);
+        take_events(events, (size_t)count);
+        if (count == 0 && lost == 0) {
+            return;
+        }
+    }
+}
+
+/* ---- The file ---- */
+
+static void make_objects(void)
+{
+    (void)build_object(&build, 0, 1);
+    for (uint32_t slot = 1; slot < 5; slot++) {
+        struct nt_layout_object *object = build_object(&build, slot, slot);
+        build_own(object, 0, 1, slot, slot * 10);
+        build_own(object, 1, 2, slot, slot * 20);
+    }
+    build.objects[3].life = NT_LIFE_CLOSED;
+    build.objects[3].closed = 4000;
+    build.objects[1].blocks = 4;
+    struct nt_layout_tally_block *block = build_block(&build, 4, 1);
+    build_tally(&block->tally[0], 3, 30);
+    block->kind[0] = NT_LAYOUT_USER_KIND;
+    block->next = 8;
+    block = build_block(&build, 8, 1);
+    build_tally(&block->tally[1], 3, 30);
+    block->kind[1] = 4;
+    build.objects[0].extras = 2;
+    struct nt_layout_extra *extra = build_extra(&build, 2, 0, 1);
+    extra->holds = NT_EXTRA_CLOSED | NT_EXTRA_BASE | NT_EXTRA_LINEAGE;
+    extra->closed = extra->base = extra->lineage = (struct nt_layout_pair){ 100, 1000 };
+    extra->next = 12;
+    (void)build_extra(&build, 12, 0, 2);
+    build.redo->slot = build.redo->generation = 4;
+    build.redo->parent_generation = 1;
+    build.redo->count = 1;
+    build.redo->entries[0] = (struct nt_layout_redo_entry){ .kind = 1, .closed = { 104, 1040 } };
+    build_kind(&build, 0, "trade");
+}
+
+static void make_rings(void)
+{
+    (void)build_ring(&build, 0);
+    (void)build_ring(&build, 1);
+    for (uint64_t at = 0; at < 200 * (uint64_t)NT_LAYOUT_SLOT; at += NT_LAYOUT_SLOT) {
+        build_record(&build, 0, at);
+    }
+    uint64_t position = BUILD_RING + 3 * BUILD_CHUNK;
+    for (uint32_t bytes = 0; bytes < 2000; bytes += 300) {
+        position += build_long(&build, 1, position, bytes) * (uint64_t)NT_LAYOUT_SLOT;
+        build_record(&build, 1, position);
+        position += NT_LAYOUT_SLOT;
+    }
+}
+
+static bool make_file(void)
+{
+    if (file < 0) {
+        file = memfd_create("log", MFD_CLOEXEC);
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+        if (!build_init(&build)) {
+            return false;
+        }
+        make_objects();
+        make_rings();
+    }
+    return ftruncate(file, BUILD_SIZE) == 0;
+}
+
+/* ---- Changes ---- */
+
+static void file_put(const void *data, size_t size, uint64_t offset)
+{
+    if (pwrite(file, data, size, (off_t)offset) != (ssize_t)size) {
+        fail("the memory file cannot be written");
+    }
+}
+
+static void file_cut(uint64_t size)
+{
+    if (ftruncate(file, (off_t)size) != 0) {
+        fail("the memory file cannot be cut");
+    }
+}
+
+static uint32_t take(struct input *input, size_t bytes)
+{
+    uint32_t value = 0;
+    for (size_t i = 0; i < bytes && input->size > 0; i++) {
+        value |= (uint32_t)*input->data << 8 * i;
+        input->data++;
+        input->size--;
+    }
+    return value;
+}
+
+static uint64_t target_offset(unsigned target)
+{
+    return target < 2 ? target * (uint64_t)NT_LAYOUT_PAGE : build.header->regions[target - 2].offset;
+}
+
+/* A slot as a writer would leave it, but for its kind, flags and argument. */
+static void change_event(struct input *input, unsigned ring)
+{
+    uint64_t position = (uint64_t)take(input, 2) * NT_LAYOUT_SLOT;
+    struct nt_layout_record record = { .object = 1, .generation = 1, .sum = { 1, 1 } };
+    record.commit = build_commit(position, (uint8_t)take(input, 1), (uint8_t)take(input, 1));
+    record.argument = take(input, 2);
+    record.argument |= (uint64_t)take(input, 1) << 32;
+    uint64_t at = target_offset(11) + ring * (uint64_t)BUILD_RING + position % BUILD_RING;
+    file_put(&record, sizeof record, at);
+}
+
+static void change_bytes(struct input *input, unsigned target)
+{
+    uint64_t offset = target_offset(target) + take(input, 2) * 4;
+    size_t count = take(input, 1) % 32;
+    count = count < input->size ? count : input->size;
+    file_put(input->data, count, offset);
+    input->data += count;
+    input->size -= count;
+}
+
+/* One change; false: a step is due. */
+static bool change(struct input *input)
+{
+    unsigned first = take(input, 1);
+    switch (first % 16) {
+    case CHANGE_STEP:
+        return false;
+    case CHANGE_CUT:
+        file_cut(take(input, 1) * UINT64_C(1024));
+        return true;
+    case CHANGE_HOLE:
+        (void)fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(take(input, 1) * NT_LAYOUT_PAGE),
+                        NT_LAYOUT_PAGE);
+        return true;
+    case CHANGE_EVENT:
+        change_event(input, first / 16 % 2);
+        return true;
+    default:
+        change_bytes(input, first % 16);
+        return true;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input input = { data, size };
+    if (!make_file()) {
+        return 0;
+    }
+    if (size > 0 && data[0] == WHOLE_FILE) {
+        file_cut(0);
+        file_put(data + 1, size - 1, 0);
+        input.size = 0;
+    } else {
+        (void)build_write(&build, file);
+    }
+    const char *files[] = { path };
+    const struct nt_live_options options = { .files = files, .file_count = 1 };
+    struct nt_source *source;
+    if (nt_source_live_open(&options, &source) != 0) {
+        return 0;
+    }
+    ring_program = UINT32_MAX;
+    for (int steps = 0; steps < STEPS_MAX; steps++) {
+        while (input.size > 0 && change(&input)) {
+        }
+        step(source);
+        if (input.size == 0) {
+            break;
+        }
+    }
+    nt_source_free(source);
+    return 0;
+}
