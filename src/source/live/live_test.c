@@ -22,6 +22,7 @@
 #include "base/process.h"
 #include "source/live/build.h"
 #include "source/live/map.h"
+#include "source/live/state.h"
 
 #define SLOT ((uint64_t)NT_LAYOUT_SLOT)
 #define RING ((uint64_t)BUILD_RING)
@@ -322,6 +323,30 @@ static void looks_again(void **state)
         assert_int_equal(world->told.programs[0].state, NT_PROGRAM_EXITED);
     }
     nt_source_free(source);
+    child_end(pid);
+}
+
+/* Where the kernel shows other numbers for a mapped file than for an open one, nothing can be told from them. */
+static void numbers_that_do_not_compare(void **state)
+{
+    struct world *world = *state;
+    pid_t pid = child_of(world, "a.ntlog", false);
+    char path[128], text[LIVE_MAP_TEXT];
+    const struct live_map_owner owner = { .any = true };
+    struct live_map map;
+    struct live_machine machine;
+    path_of(world, "a.ntlog", path);
+    live_machine_init(&machine);
+    assert_int_equal(live_map_open(&map, AT_FDCWD, path, &owner, text), 0);
+    struct live_state now = { 0 };
+    live_state_look(&now, &map, &machine, false, 0);
+    assert_true(now.replaced && now.gone);
+    map.device++;
+    now = (struct live_state){ 0 };
+    live_state_look(&now, &map, &machine, false, 0);
+    assert_int_equal(now.state, NT_PROGRAM_RUNNING);
+    assert_false(now.replaced || now.gone);
+    live_map_close(&map);
     child_end(pid);
 }
 
@@ -877,6 +902,7 @@ int main(void)
         TEST(becomes_another_program),
         TEST(closes_its_log_and_goes_on),
         TEST(looks_again),
+        TEST(numbers_that_do_not_compare),
         TEST(somebody_else),
         TEST(named_files),
         TEST(tells_everything),

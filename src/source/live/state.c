@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/process.h"
 
@@ -51,8 +52,10 @@ static enum presence look_mapped(struct live_state *state, const struct live_map
     if (mapped > 0) {
         state->mapped_at = now;
     }
-    /* Not readable is no answer: another user's, or one that is just ending. */
-    return mapped == 0 ? PRESENCE_UNMAPPED : PRESENCE_RUNNING;
+    /* Not readable is no answer: another user's, or one that is just ending. Nor is a table that shows other numbers
+       than stat does, as on btrfs and some overlays: there our own mapping of the file cannot be found either. */
+    bool gone = mapped == 0 && nt_process_maps((uint32_t)getpid(), map->device, map->inode) > 0;
+    return gone ? PRESENCE_UNMAPPED : PRESENCE_RUNNING;
 }
 
 static enum presence look(struct live_state *state, const struct live_map *map, const struct live_machine *machine,
