@@ -74,6 +74,7 @@ int command_run(char *const *command, struct command_cost *ret_cost)
     }
     ret_cost->wall_ms = (double)(end - start) / 1e6;
     ret_cost->cpu_ms = milliseconds(&usage.ru_utime) + milliseconds(&usage.ru_stime);
+    ret_cost->preempted = usage.ru_nivcsw;
     ret_cost->foreign_ms = machine_ms() - machine - ret_cost->cpu_ms;
     return 0;
 }

@@ -6,6 +6,7 @@
 struct command_cost {
     double wall_ms;
     double cpu_ms;     /* of the program and of all its children that it waited for */
+    long preempted;    /* times that it had to give a processor to somebody */
     double foreign_ms; /* CPU time of everybody else meanwhile, to some 10 ms */
 };
 

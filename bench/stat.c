@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The whole command `ntscope stat` on a running program with 10,000 channels of two kinds each: wall and CPU time
-   from start to end, beside `ntscope --help`, which only starts. */
+   from start to end, beside `ntscope --help`, which only starts. Runs that somebody else took the processor from are
+   repeated, for PATIENCE seconds. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,10 +13,12 @@
 #include "scratch.h"
 
 #define CHANNELS UINT32_C(10000)
+#define PATIENCE 10
 
 static struct bench_samples wall, cpu, start_wall;
 
-static int measure_once(const char *program)
+/* 1: preempted, 0, or -1: failed. */
+static int measure_once(const char *program, bool patient)
 {
     char *const stat[] = { (char *)(uintptr_t)program, "stat", NULL };
     char *const help[] = { (char *)(uintptr_t)program, "--help", NULL };
@@ -23,10 +27,14 @@ static int measure_once(const char *program)
     if (command_run(stat, &cost) != 0 || command_run(help, &start) != 0) {
         return -1;
     }
+    bool preempted = cost.preempted + start.preempted > 0;
+    if (preempted && patient) {
+        return 1;
+    }
     bench_samples_add(&wall, cost.wall_ms);
     bench_samples_add(&cpu, cost.cpu_ms);
     bench_samples_add(&start_wall, start.wall_ms);
-    return 0;
+    return preempted;
 }
 
 static int measure(void)
@@ -43,9 +51,14 @@ static int measure(void)
         nt_object_count(object, NT_READ, i);
     }
     unsigned rounds = bench_rounds(&(struct bench_plan){ .rounds = 60 });
-    for (unsigned round = 0; round < rounds && error == 0; round++) {
-        error = measure_once(program);
+    unsigned undisturbed = 0;
+    uint64_t patience = bench_clock_ns(BENCH_CLOCK_WALL) + PATIENCE * UINT64_C(1000000000);
+    while (error == 0 && wall.count < rounds) {
+        int preempted = measure_once(program, bench_clock_ns(BENCH_CLOCK_WALL) < patience);
+        undisturbed += preempted == 0;
+        error = preempted < 0 ? -1 : 0;
     }
+    wall.quiet = cpu.quiet = start_wall.quiet = (double)undisturbed / rounds;
     error = scratch_log_is_whole(log) ? error : -1;
     scratch_log_free(log);
     if (error != 0) {
