@@ -63,6 +63,7 @@ static int take_program(void *arg, const struct nt_source_program *program)
     if (seen->id != program->id || seen->pid != program->pid)
         verify_error(&check->verify, "program %" PRIu32 " is now another one", program->number);
     seen->origin = program->origin;
+    seen->rings = program->rings;
     seen->events = program->events;
     seen->refused_objects = program->refused_objects;
     seen->refused_tallies = program->refused_tallies;

@@ -24,7 +24,7 @@ struct seen_object { /* as the last snapshot told it */
 };
 
 struct seen_program {
-    uint32_t number, pid;
+    uint32_t number, pid, rings;
     uint64_t id, origin, events, refused_objects, refused_tallies, dropped;
     enum nt_program_state state;
     bool present;     /* in the last snapshot */

@@ -133,6 +133,33 @@ def crowded(test, base, runs):
     report(test, tally, "relays with hardly any room")
 
 
+def hammered(test, base, runs):
+    """Threads that count a few nanoseconds apart on a shared object, and a reader that is overtaken all the time."""
+    faults, events, lost = [], 0, 0
+    for seed in range(base, base + runs):
+        chance = random.Random(seed)
+        command = [scope.BARE_COUNT, str(chance.randint(1, 3)), str(chance.choice((16384, 16384, 262144))), "100"]
+        with scope.workspace() as work:
+            logs = relay.directory_of(work, "logs")
+            with scope.Program([scope.BARE_CHECK, "--live", logs], stdin=-1) as reader:
+                result = scope.run(command, scope.environment(logs), RUN_LIMIT)
+                found = reader.finish(RUN_LIMIT, b"")
+            counted = dict(line.split() for line in result.text.splitlines()[1:])
+            stat = scope.ntscope("stat", "**/write/count", logs=logs)
+            said = {line.split("/")[-3]: line.split("\t")[1] for line in stat.text.splitlines()}
+        if found.code != 0 or not found.out:
+            faults.append(f"seed {seed}: {' '.join(command[1:])}: {found!r}")
+        else:
+            events += found.json()["events"]
+            lost += found.json()["lost"]
+        if said != counted:
+            faults.append(f"seed {seed}: {' '.join(command[1:])}: stat says {said}, counted was {counted}")
+    test.note(f"{runs} runs: {events} events read, {lost} lost")
+    test.ok(not faults, "counts a few nanoseconds apart, of several threads on one object, read by one that is overtaken "
+            "all the time: no event is torn, no count lost", *faults[:20])
+    test.ok(events > 0 and lost > 0, "that reader got events and lost some", f"{events} {lost}")
+
+
 def picked(test, seed):
     """The number that the README picks."""
     with scope.workspace() as work:
@@ -152,14 +179,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int)
     parser.add_argument("--runs", type=int)
-    parser.add_argument("--kind", choices=("plain", "starved", "crowded"))
+    parser.add_argument("--kind", choices=("plain", "starved", "crowded", "hammered"))
     arguments = parser.parse_args()
     test = tap.Tap()
     base = scope.base_seed(arguments.seed)
     test.note(f"TEST_SEED={base}")
     start = time.monotonic()
     kinds = {"plain": (plain, scope.scaled(RUNS, 3)), "crowded": (crowded, scope.scaled(RUNS / 10, 2)),
-             "starved": (starved, scope.scaled(STARVED))}
+             "starved": (starved, scope.scaled(STARVED)), "hammered": (hammered, scope.scaled(RUNS / 10, 2))}
     for name, (function, runs) in kinds.items():
         if arguments.kind in (None, name):
             test.attempt(name, function, test, base, arguments.runs or runs)

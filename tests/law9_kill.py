@@ -112,6 +112,42 @@ def counter_round(outcome, seed):
     outcome.kills += len(killed)
 
 
+def bare_round(outcome, seed):
+    """Threads that count a few nanoseconds apart, so that a kill meets any instruction of a count."""
+    chance = random.Random(seed ^ 0xBA5E)
+    with scope.workspace() as work:
+        logs = relay.directory_of(work, "logs")
+        command = [scope.BARE_COUNT, str(chance.randint(1, 3)), str(chance.choice((16384, 1048576))), "0"]
+        with scope.Program(command, scope.environment(logs)) as program:
+            program.process.stdout.readline()
+            time.sleep(0.004 * chance.random())
+            killed = kill(program.pid, program.pid)
+            result = program.finish(LIMIT)
+        label = f"seed {seed}: bare_count {' '.join(command[1:])}"
+        states = [process["state"] for process in
+                  scope.ntscope("ps", "--json", logs=logs).json()["processes"]] if killed else []
+        if not killed or states != ["crashed"]:
+            outcome.state.append(f"{label}: {states} {result!r}")
+            return
+        outcome.crashed += 1
+        check_bare(outcome, label, ["--killed", logs])
+    outcome.rounds += 1
+    outcome.kills += 1
+
+
+def check_bare(outcome, label, arguments):
+    result = scope.run([scope.BARE_CHECK, *arguments], limit=LIMIT)
+    if result.code not in (0, 1) or not result.out:
+        outcome.event.append(f"{label}: bare_check: {result!r}")
+        return
+    found = result.json()
+    outcome.events += found["events"]
+    outcome.sums += found["sums"]
+    if result.code:
+        outcome.event.append(f"{label}: {found['errors']} errors")
+        outcome.event += result.errors.splitlines()[:SHOWN]
+
+
 def judge(outcome, label, seed, logs, truth, killed):
     known = relay.load_truth(truth)
     stat = scope.ntscope("stat", "--json", logs=logs)
@@ -193,17 +229,19 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int)
     parser.add_argument("--kills", type=int)
-    parser.add_argument("--kind", choices=("relay", "counter"))
+    parser.add_argument("--kind", choices=("relay", "counter", "bare"))
     arguments = parser.parse_args()
     test = tap.Tap()
     base = scope.base_seed(arguments.seed)
     test.note(f"TEST_SEED={base}")
     start = time.monotonic()
     wanted = arguments.kills or scope.scaled(KILLS, 5)
-    if arguments.kind != "counter":
+    if arguments.kind in (None, "relay"):
         test.attempt("relays", kill_many, test, base, wanted, relay_round, "relays")
-    if arguments.kind != "relay":
+    if arguments.kind in (None, "counter"):
         test.attempt("counters", counters, test, base, wanted)
+    if arguments.kind in (None, "bare"):
+        test.attempt("bare", kill_many, test, base, wanted, bare_round, "counts a few nanoseconds apart")
     test.note(f"{time.monotonic() - start:.1f} s")
     test.done()
 

@@ -91,6 +91,9 @@ class Comparison:
                 self.process(process, truth[pid])
             else:
                 self.differ(f"pid {pid} ({process['name']}) keeps no truth")
+        for process in self.seen.values():
+            if "origin" in process:
+                self.inheritance(process, truth)
         self.missing = [process for pid, process in truth.items() if pid not in self.seen]
 
     def differ(self, text):
@@ -196,6 +199,28 @@ class Comparison:
             if "lineage" in said and kind in known and not self.killed:
                 bound = {"count": count}
                 self.check(f"{where} lineage/{kind}", known[kind], [(bound, bound)], ("count",))
+
+    def inheritance(self, process, truth):
+        """What a forked child took over: no more than its parent ever counted, of the same object."""
+        parents = [seen for seen in self.seen.values() if seen["id"] == process["origin"]]
+        if len(parents) != 1 or truth[parents[0]["pid"]]["name"] != truth[process["pid"]]["name"]:
+            self.differ(f"{process['name']}.{process['pid']}: its parent's log is {process['origin']}, which is none")
+            return
+        lives = {slot_and_generation(int(life["handle"], 16)): life for life in truth[parents[0]["pid"]]["objects"]}
+
+        def visit(objects):
+            for said in objects:
+                life = lives.get(slot_and_generation(int(said["id"], 16)))
+                for kind, base in said.get("base", {}).items():
+                    most = life["tallies"].get(kind, {}).get("begun") if life else None
+                    if kind in OWN_WORDS or (most and base["count"] <= most["count"] and base["total"] <= most["total"]):
+                        self.sums += 1
+                        continue
+                    self.differ(f"{process['name']}.{process['pid']} {said['name']}/{kind}: base {base}, the parent's "
+                                f"truth is {most}")
+                visit(said["objects"])
+
+        visit(process["objects"])
 
     def check_gone(self, name, objects, gone):
         """What is no longer shown was added to its parent's `closed`, whoever that is."""

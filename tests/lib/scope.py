@@ -39,6 +39,8 @@ def built(*parts):
 NTSCOPE = built("ntscope")
 RELAY = built("examples", "relay", "relay")
 EVENTS_CHECK = built("tests", "events_check")
+BARE_COUNT = built("tests", "bare_count")
+BARE_CHECK = built("tests", "bare_check")
 KILL_COUNTER = built("tests", "kill_counter")
 NAMED_OBJECTS = built("tests", "named_objects")
 
