@@ -3,6 +3,8 @@
 #ifndef NT_BENCH_COMMAND_H
 #define NT_BENCH_COMMAND_H
 
+#include <stdbool.h>
+
 struct command_cost {
     double wall_ms;
     double cpu_ms;     /* of the program and of all its children that it waited for */
@@ -14,7 +16,8 @@ struct command_cost {
    next call. */
 const char *command_path(const char *name);
 
-/* Runs it, its output thrown away. 0, or -1 with a line on stderr if it did not exit with 0. */
-int command_run(char *const *command, struct command_cost *ret_cost);
+/* Runs it, its output thrown away; `ahead`: of ordinary programs, if that is allowed, so that its wall time is its
+   own. 0, or -1 with a line on stderr if it did not exit with 0. */
+int command_run(char *const *command, bool ahead, struct command_cost *ret_cost);
 
 #endif

@@ -22,7 +22,7 @@ static int run(const char *log, struct command_cost *ret_cost)
     char *const command[] = { (char *)(uintptr_t)command_path("examples/relay/relay"), "--requests=" REQUESTS, option,
                               NULL };
     (void)bench_wait_quiet();
-    return command_run(command, ret_cost);
+    return command_run(command, false, ret_cost);
 }
 
 /* Both, one first or the other. 1: undisturbed, 0: not, -1: one of them failed. */

@@ -24,7 +24,7 @@ static int measure_once(const char *program, bool patient)
     char *const help[] = { (char *)(uintptr_t)program, "--help", NULL };
     struct command_cost cost, start;
     (void)bench_wait_quiet();
-    if (command_run(stat, &cost) != 0 || command_run(help, &start) != 0) {
+    if (command_run(stat, true, &cost) != 0 || command_run(help, true, &start) != 0) {
         return -1;
     }
     bool preempted = cost.preempted + start.preempted > 0;

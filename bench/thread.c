@@ -39,19 +39,6 @@ static void *nothing(void *arg)
     return arg;
 }
 
-/* Nanoseconds a thread. */
-static double create_and_join(void)
-{
-    uint64_t start = bench_ticks();
-    for (unsigned i = 0; i < THREADS; i++) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, nothing, NULL) == 0) {
-            (void)pthread_join(thread, NULL);
-        }
-    }
-    return (double)(bench_ticks() - start) * bench_ns_per_tick() / THREADS;
-}
-
 static double median(const double *values)
 {
     static struct bench_samples samples;
@@ -60,6 +47,20 @@ static double median(const double *values)
         bench_samples_add(&samples, values[i]);
     }
     return bench_samples_percentile(&samples, 0.5);
+}
+
+static double create_and_join(void)
+{
+    double ns[THREADS] = { 0 };
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        uint64_t start = bench_ticks();
+        if (pthread_create(&thread, NULL, nothing, NULL) == 0) {
+            (void)pthread_join(thread, NULL);
+        }
+        ns[i] = (double)(bench_ticks() - start) * bench_ns_per_tick();
+    }
+    return median(ns);
 }
 
 static double start_and_stay(const nt_object *objects)
