@@ -166,19 +166,34 @@ static uint64_t probe_ticks(void)
 /* Of the whole program, so that its parts agree on what quiet is. */
 static struct {
     uint64_t best;   /* ticks of the probe when nobody disturbed it; 0: not known */
-    uint64_t last;   /* of the last one */
     uint64_t waited; /* ns */
     unsigned passes, kept_quiet;
 } quiet;
 
+static uint64_t probe(void)
+{
+    uint64_t ticks = probe_ticks();
+    quiet.best = quiet.best == 0 || ticks < quiet.best ? ticks : quiet.best;
+    return ticks;
+}
+
+/* Long enough for a moment in which even a busy machine leaves the core alone. */
+static void probe_best(void)
+{
+    for (int i = 0; i < 60; i++) {
+        for (int j = 0; j < 200; j++) {
+            (void)probe();
+        }
+        (void)nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+    }
+}
+
 bool bench_is_quiet(void)
 {
-    for (int i = quiet.best > 0 ? 2000 : 0; i <= 2000; i++) {
-        uint64_t ticks = probe_ticks();
-        quiet.best = quiet.best == 0 || ticks < quiet.best ? ticks : quiet.best;
-        quiet.last = ticks;
+    if (quiet.best == 0) {
+        probe_best();
     }
-    return quiet.last <= quiet.best + quiet.best / 10;
+    return probe() <= quiet.best + quiet.best / 10;
 }
 
 static bool is_patient(void)

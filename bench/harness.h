@@ -89,7 +89,7 @@ double bench_samples_percentile(const struct bench_samples *samples, double part
 /* The plan's number of rounds after defaults and the environment. */
 unsigned bench_rounds(const struct bench_plan *plan);
 
-/* Whether nobody else works on this core just now; takes about a microsecond. The first call takes longer. */
+/* Whether nobody else works on this core just now; takes about a microsecond, the first time a third of a second. */
 bool bench_is_quiet(void);
 /* Waits until it is so, as long as the program's patience lasts. */
 bool bench_wait_quiet(void);
