@@ -38,6 +38,34 @@ void bench_samples_add(struct bench_samples *samples, double value)
     }
 }
 
+int bench_calls_init(struct bench_calls *calls, uint32_t count, unsigned rounds)
+{
+    *calls = (struct bench_calls){ .count = count, .rounds = rounds };
+    calls->us = calloc((size_t)count * rounds, sizeof calls->us[0]);
+    return calls->us != NULL ? 0 : -1;
+}
+
+void bench_calls_fini(struct bench_calls *calls)
+{
+    free(calls->us);
+    calls->us = NULL;
+}
+
+double bench_calls_longest(const struct bench_calls *calls)
+{
+    static struct bench_samples one;
+    double longest = 0;
+    for (uint32_t i = 0; i < calls->count; i++) {
+        one.count = 0;
+        for (unsigned round = 0; round < calls->rounds; round++) {
+            bench_samples_add(&one, (double)calls->us[(size_t)round * calls->count + i]);
+        }
+        double median = bench_samples_percentile(&one, 0.5);
+        longest = median > longest ? median : longest;
+    }
+    return longest;
+}
+
 uint64_t bench_clock_ns(enum bench_clock clock)
 {
     static const clockid_t ids[] = {

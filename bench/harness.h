@@ -102,6 +102,19 @@ int bench_pin(unsigned processor);
 void *bench_memory(size_t bytes);
 void bench_memory_free(void *take_memory, size_t bytes);
 
+/* The CPU time of each call of a sequence that is the same in every round. bench_calls_longest gives the longest
+   call's, each taken at its median over the rounds: what delays the same call again and again is the library's
+   doing, what hits one here and one there is the machine's. */
+struct bench_calls {
+    float *us;
+    uint32_t count;   /* calls in a round */
+    unsigned rounds;  /* that there is room for */
+    unsigned current; /* round */
+};
+int bench_calls_init(struct bench_calls *calls, uint32_t count, unsigned rounds); /* 0 or -1: no memory */
+void bench_calls_fini(struct bench_calls *calls);
+double bench_calls_longest(const struct bench_calls *calls);
+
 /* How long single calls take: the longest of those watched, microseconds. The CPU time of a call is what both the
    clock of CPU time around it and the ticks within agree on, the smaller one: neither is less than it. */
 struct bench_stall {
@@ -111,7 +124,8 @@ struct bench_watch {
     uint64_t cpu, ticks;
 };
 static inline void bench_watch_start(struct bench_watch *watch);
-static inline void bench_watch_stop(const struct bench_watch *watch, struct bench_stall *worst);
+/* Returns the call's CPU time, us. */
+static inline double bench_watch_stop(const struct bench_watch *watch, struct bench_stall *worst);
 
 static inline uint64_t bench_ticks(void)
 {
@@ -130,13 +144,14 @@ static inline void bench_watch_start(struct bench_watch *watch)
     watch->ticks = bench_ticks();
 }
 
-static inline void bench_watch_stop(const struct bench_watch *watch, struct bench_stall *worst)
+static inline double bench_watch_stop(const struct bench_watch *watch, struct bench_stall *worst)
 {
     double wall = (double)(bench_ticks() - watch->ticks) * bench_ns_per_tick() / 1000;
     double cpu = (double)(bench_clock_ns(BENCH_CLOCK_THREAD_CPU) - watch->cpu) / 1000;
     cpu = cpu < wall ? cpu : wall;
     worst->cpu_us = cpu > worst->cpu_us ? cpu : worst->cpu_us;
     worst->wall_us = wall > worst->wall_us ? wall : worst->wall_us;
+    return cpu;
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include "scratch.h"
 
 #define OBJECTS UINT32_C(1000000)
+#define STALL_ROUNDS 5
 #define SEGMENT UINT32_C(1000)
 #define CAP (UINT64_C(2) << 30)
 
@@ -23,7 +24,7 @@ struct names {
 };
 
 static struct names *names;
-static float best_us[OBJECTS]; /* of each call, CPU time */
+static struct bench_calls calls;
 static struct bench_samples each, each_noisy, cpu, wall, spin_cpu, spin_wall, backed, blocks;
 
 static struct names *names_new(void)
@@ -96,24 +97,19 @@ static int create(void *arg)
     return error;
 }
 
-/* The longest call; with no log, the same without one. Which call has to make the log grow is the same in every
-   round, so best_us keeps each call's shortest: what remains is the library's, not the machine's. */
+/* The longest call; with no log, the same without one. */
 static struct bench_stall create_stalls(nt_log *log)
 {
     struct bench_stall worst = { 0, 0 };
+    float *us = calls.us + (size_t)calls.current * OBJECTS;
     for (uint32_t i = 0; i < OBJECTS; i++) {
         struct bench_watch watch;
-        struct bench_stall one = { 0, 0 };
         bench_watch_start(&watch);
         if (log != NULL) {
             (void)object_new(log, i);
         }
-        bench_watch_stop(&watch, &one);
-        worst.cpu_us = one.cpu_us > worst.cpu_us ? one.cpu_us : worst.cpu_us;
-        worst.wall_us = one.wall_us > worst.wall_us ? one.wall_us : worst.wall_us;
-        if (log != NULL && (best_us[i] == 0 || one.cpu_us < best_us[i])) {
-            best_us[i] = (float)one.cpu_us;
-        }
+        double took = bench_watch_stop(&watch, &worst);
+        us[i] = log != NULL ? (float)took : us[i];
     }
     return worst;
 }
@@ -127,6 +123,7 @@ static int stall(void *arg)
     }
     struct bench_stall made = create_stalls(log);
     struct bench_stall spun = create_stalls(NULL);
+    calls.current++;
     bench_samples_add(&cpu, made.cpu_us);
     bench_samples_add(&wall, made.wall_us);
     bench_samples_add(&spin_cpu, spun.cpu_us);
@@ -196,14 +193,12 @@ static int measure_new(void)
 static int measure_stall(void)
 {
     static struct bench_samples longest;
-    if (repeat(stall, 5) != 0) {
+    unsigned rounds = bench_rounds(&(struct bench_plan){ .rounds = STALL_ROUNDS });
+    if (bench_calls_init(&calls, OBJECTS, rounds) != 0 || repeat(stall, STALL_ROUNDS) != 0) {
         return -1;
     }
-    float worst = 0;
-    for (uint32_t i = 0; i < OBJECTS; i++) {
-        worst = best_us[i] > worst ? best_us[i] : worst;
-    }
-    bench_samples_add(&longest, (double)worst);
+    bench_samples_add(&longest, bench_calls_longest(&calls));
+    bench_calls_fini(&calls);
     const struct bench_row rows[] = {
         { .name = "object-new-stall", .unit = "us", .max_median = 1000 },
         { .name = "object-new-stall-any", .unit = "us", .against = "object-new-spin" },
