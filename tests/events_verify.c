@@ -109,6 +109,13 @@ static void verify_event(struct verify *verify, const struct seen *event)
         event_error(verify, event, fault);
 }
 
+/* qsort, which may not be handed an array that is not there. */
+static void sort(void *array, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    if (count > 0)
+        qsort(array, count, size, compare);
+}
+
 /* ---- Shared objects: consecutive counts ---- */
 
 static int compare_counts(const void *a, const void *b)
@@ -133,7 +140,7 @@ static bool same_tally(const struct seen *a, const struct seen *b)
 static void verify_neighbours(struct verify *verify)
 {
     struct reading *reading = verify->reading;
-    qsort(reading->events, reading->event_count, sizeof *reading->events, compare_counts);
+    sort(reading->events, reading->event_count, sizeof *reading->events, compare_counts);
     for (size_t i = 1; i < reading->event_count; i++) {
         const struct seen *before = &reading->events[i - 1], *event = &reading->events[i];
         if (!same_tally(before, event))
@@ -348,7 +355,7 @@ static void verify_survivor(struct verify *verify, const struct survivor *surviv
 void verify_thinned(struct verify *verify, uint64_t seed)
 {
     struct reading *reading = verify->reading;
-    qsort(reading->events, reading->event_count, sizeof *reading->events, compare_positions);
+    sort(reading->events, reading->event_count, sizeof *reading->events, compare_positions);
     struct seen *events = calloc(2 * reading->event_count + 1, sizeof *events);
     struct survivor *survivors = calloc(2 * reading->event_count + 1, sizeof *survivors);
     struct run *runs = calloc(reading->event_count + 1, sizeof *runs);

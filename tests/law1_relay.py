@@ -48,7 +48,7 @@ def one_run(tally, seed, options, pause, limit=RUN_LIMIT):
         logs, truth = relay.directory_of(work, "logs"), relay.directory_of(work, "truth")
         with follow(logs, truth, seed, pause) as reader:
             result = scope.run(options.command(truth), scope.environment(logs, NTSCOPE_KEEP="all", TMPDIR=work), limit)
-            if result.code != 0:
+            if result.code != 0 or result.err:
                 tally.run_faults.append(f"{label}: {result!r}")
                 return
             events = reader.finish(limit, b"")

@@ -133,6 +133,8 @@ static const struct seen_object *find_object(const struct reading *reading, uint
                                              uint32_t generation)
 {
     struct seen_object key = { .program = program, .slot = slot };
+    if (reading->object_count == 0)
+        return NULL;
     const struct seen_object *found = bsearch(&key, reading->objects, reading->object_count, sizeof key,
                                               compare_objects);
     return found && found->generation == generation ? found : NULL;
@@ -381,7 +383,8 @@ static void verify_program_table(struct verify *verify, const struct seen_progra
 void verify_tables(struct verify *verify)
 {
     struct reading *reading = verify->reading;
-    qsort(reading->objects, reading->object_count, sizeof *reading->objects, compare_objects);
+    if (reading->object_count > 0)
+        qsort(reading->objects, reading->object_count, sizeof *reading->objects, compare_objects);
     for (size_t i = 1; i < reading->object_count; i++)
         if (compare_objects(&reading->objects[i - 1], &reading->objects[i]) == 0)
             verify_error(verify, "program %" PRIu32 ": slot %" PRIu32 " is told twice", reading->objects[i].program,
