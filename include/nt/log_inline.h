@@ -124,8 +124,8 @@ static inline void nt_record_put_(unsigned char *at, uint64_t position, uint64_t
     __atomic_store_n(&record->session, event->session, __ATOMIC_RELAXED);
     __atomic_store_n(&record->value, event->value, __ATOMIC_RELAXED);
     nt_pair_copy_(&record->sum, event->sum);
-    __atomic_store_n(&record->argument, event->argument, __ATOMIC_RELAXED);
-    __atomic_store_n((uint64_t *)(void *)&record->object, event->object, __ATOMIC_RELAXED);
+    /* argument, object and generation: one store; the object's upper bits say which log, and are ours */
+    nt_pair_copy_((struct nt_layout_pair *)(void *)&record->argument, (nt_pair_){ event->argument, event->object });
     /* release: partners are the readers, who load the commit word with acquire */
     __atomic_store_n(&record->commit, NT_LAYOUT_COMMIT(position, kind_flags), __ATOMIC_RELEASE);
 }
@@ -134,7 +134,7 @@ static inline void nt_record_put_(unsigned char *at, uint64_t position, uint64_t
 static inline void nt_ring_put_(struct nt_ring_ *ring, uint64_t kind_flags, const struct nt_event_ *event)
 {
     uint64_t position = nt_take_(&ring->cur, NT_LAYOUT_SLOT);
-    if (NT_LIKELY_((int64_t)position <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED)) ||
+    if (NT_LIKELY_((int64_t)position <= ring->limit) || /* only this thread and its handlers write it */
         nt_ring_announce_(ring, position, NT_LAYOUT_SLOT, (uint32_t)event->object >> NT_LAYOUT_SLOT_BITS))
         nt_record_put_(ring->base + (position & ring->mask), position, kind_flags, event);
 }
@@ -167,16 +167,23 @@ __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt
                                                                (NT_LOGS_ - 1) << 5));
     unsigned char *objects = __atomic_load_n(&thread->wiped[0].objects, __ATOMIC_RELAXED);
     struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
-    struct nt_layout_tally *tally;
-    if (NT_UNLIKELY_(!objects) ||
-        NT_UNLIKELY_(__atomic_load_n(&entry->live, __ATOMIC_RELAXED) != (uint32_t)(object.handle >> 32)) ||
-        NT_UNLIKELY_(!(tally = nt_tally_inline_(entry, kind)))) {
+    if (NT_UNLIKELY_(!objects)) {
         nt_count_slow_(object, kind, value, argument, at, timed);
         return;
     }
+    /* the generation and the kind of the first tally, at one look */
+    uint64_t head = __atomic_load_n((uint64_t *)(void *)entry, __ATOMIC_RELAXED) ^ object.handle >> 32;
+    struct nt_layout_tally *tally = &entry->tally[0];
+    if ((head & UINT64_C(0xffffffffff)) != (uint64_t)kind << 32) {
+        tally = (uint32_t)head ? 0 : nt_tally_inline_(entry, kind);
+        if (NT_UNLIKELY_(!tally)) {
+            nt_count_slow_(object, kind, value, argument, at, timed);
+            return;
+        }
+    }
     if (__atomic_load_n(&thread->log[0].control[slot], __ATOMIC_RELAXED) & NT_MASK(kind)) {
         struct nt_ring_ *ring = __atomic_load_n(&thread->log[0].ring, __ATOMIC_RELAXED);
-        if (NT_UNLIKELY_(__atomic_load_n(&ring->open, __ATOMIC_RELAXED))) { /* in a handler, or there is no ring */
+        if (NT_UNLIKELY_(ring->open)) { /* in a handler that interrupted an event, or there is no ring */
             nt_count_slow_(object, kind, value, argument, at, timed);
             return;
         }

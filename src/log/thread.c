@@ -12,7 +12,7 @@
 #include "log/log.h"
 
 #define RETRY_EVENTS 4096u
-#define SPARE_RINGS 8u
+#define PLACES (LOG_MAX + 8u) /* for rings: one a log, and some that an open event holds */
 #define SLAB_BLOCKS 16u
 #define KEYS_INLINE 32u /* the C library keeps so many keys' values without allocating */
 
@@ -20,10 +20,13 @@
 struct thread_block {
     struct nt_thread_ seen;
     struct thread_block *next_free;
-    uint32_t ring_count;
-    uint32_t owner;       /* process */
+    uint32_t owner; /* process */
+    struct {
+        const struct nt_log *log; /* whose ring it is */
+        uint32_t uses;            /* the log's, then */
+    } places[PLACES];
     struct nt_ring_ none; /* what a thread without a ring has: always open, so that events come the slow way */
-    struct nt_ring_ rings[LOG_MAX + SPARE_RINGS] __attribute__((aligned(64)));
+    struct nt_ring_ rings[PLACES] __attribute__((aligned(64)));
 };
 _Static_assert(sizeof(struct thread_block) <= 2 * NT_LAYOUT_PAGE, "a block is two pages");
 _Static_assert(offsetof(struct thread_block, seen) == 0, "a block starts with what is seen");
@@ -116,15 +119,29 @@ void log_thread_init(void)
     thread_key_made = pthread_key_create(&thread_key, thread_end) == 0;
 }
 
+/* A place for a ring: never used, or of a log that was closed since and in which no event is open. */
+static uint32_t place_free(const struct thread_block *block)
+{
+    for (uint32_t i = 0; i < PLACES; i++) {
+        const struct nt_log *log = block->places[i].log;
+        if (!log || ((!log->used || log->uses != block->places[i].uses) && !block->rings[i].open))
+            return i;
+    }
+    return PLACES;
+}
+
 static struct nt_ring_ *ring_attach(struct nt_log *log, struct thread_block *block, struct nt_thread_log_ *part)
 {
-    if (block->ring_count == LOG_MAX + SPARE_RINGS)
+    uint32_t place = place_free(block);
+    if (place == PLACES)
         return NULL;
     uint64_t position = 0;
     struct nt_layout_ring *shared = log_ring_take(log, &position);
     if (!shared)
         return NULL;
-    struct nt_ring_ *ring = &block->rings[block->ring_count++];
+    block->places[place].log = log;
+    block->places[place].uses = log->uses;
+    struct nt_ring_ *ring = &block->rings[place];
     memset(ring, 0, sizeof(*ring));
     ring->mask = shared->size - 1;
     ring->base = log->map.records + shared->offset;
@@ -149,7 +166,7 @@ static struct nt_thread_log_ *part_make(struct nt_log *log)
         return NULL;
     if (block->owner != (uint32_t)getpid()) { /* forked: what page 1 says is the parent's */
         block->owner = (uint32_t)getpid();
-        block->ring_count = 0;
+        memset(block->places, 0, sizeof(block->places));
     }
     struct nt_thread_log_ *part = &block->seen.log[log->index];
     block->none.open = 1;
