@@ -292,6 +292,7 @@ int main(int argc, char **argv)
     snapshot(&check);
     if (!truth_index_load(check.truth, &truth))
         return 2;
+    verify_sort(&check.verify);
     verify_events(&check.verify);
     verify_thinned(&check.verify, seed);
     verify_tables(&check.verify);

@@ -105,7 +105,7 @@ static void verify_event(struct verify *verify, const struct seen *event)
     }
     const struct truth_counts *counts = truth_counts_of(process, life, event->kind);
     const char *fault = counts ? event_fault(event, counts) : "a kind that nobody counted";
-    if (fault)
+    if (fault && !(program->refused_tallies && counts && verify_lacks(verify, event, counts)))
         event_error(verify, event, fault);
 }
 
@@ -337,7 +337,8 @@ static void verify_survivor(struct verify *verify, const struct survivor *surviv
     uint32_t life = process ? truth_life(process, survivor->last.object, survivor->last.generation) : TRUTH_NO_LIFE;
     const struct truth_counts *counts = life == TRUTH_NO_LIFE ? NULL
                                                               : truth_counts_of(process, life, survivor->last.kind);
-    if (!counts || is_own_word(survivor->last.kind) || counts->tallies > 1)
+    if (!counts || is_own_word(survivor->last.kind) || counts->tallies > 1 ||
+        verify_lacks(verify, &survivor->last, counts))
         return; /* told of above, or nothing is known of the order */
     const struct seen *first = &survivor->first, *last = &survivor->last;
     if (first->count == 0 || last->count > counts->value_count)

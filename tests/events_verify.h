@@ -45,7 +45,9 @@ struct reading {
 struct verify {
     const struct truth_index *truth;
     struct reading *reading;
-    bool killed; /* processes were killed: an operation may be in flight */
+    bool killed;                    /* processes were killed: an operation may be in flight */
+    uint64_t without_room, lacking; /* of the program whose table is looked at: counts without a tally, by its log
+                                       and by the truth */
     unsigned errors;
     unsigned long checked_events, checked_sums, folded;
 };
@@ -55,6 +57,10 @@ struct seen_program *verify_program(const struct verify *verify, uint32_t number
 /* The truth of a program; NULL after an error was counted. */
 struct truth_process *verify_truth(struct verify *verify, uint32_t number);
 
+/* Orders the objects of the last snapshot; before all else. */
+void verify_sort(struct verify *verify);
+/* Whether the table has fewer of that kind than were counted, there having been no room for a tally. */
+bool verify_lacks(const struct verify *verify, const struct seen *event, const struct truth_counts *counts);
 /* Each event says what was counted; no event twice; every position read or told as lost. */
 void verify_events(struct verify *verify);
 /* Law 1 on what is left after events were dropped, doubled and put in another order. */

@@ -128,9 +128,10 @@ def crowded(test, base, runs):
     """So little room that objects are refused: what is there is exact, what is not is counted."""
     tally = Tally()
     for seed in range(base, base + runs):
-        options = relay.Options(seed, cap=524288, ring=16384, threads=16, churn=1, requests=400)
+        options = relay.Options(seed, cap=524288, ring=16384, threads=16, churn=1, requests=400, idle=2000)
         one_run(tally, seed, options, 5)
     report(test, tally, "relays with hardly any room")
+    test.ok(tally.refused > 0, "relays with hardly any room were refused objects", tally.note())
 
 
 def hammered(test, base, runs):

@@ -42,12 +42,19 @@ static void verify_claim(struct verify *verify, const struct claim *claim, const
                          const struct truth_sum *begun)
 {
     const struct truth_sum *said = &claim->said;
+    bool claim_max = claim->has_max;
     bool within = said->count >= done->count && said->count <= begun->count && said->total >= done->total &&
                   said->total <= begun->total;
     /* Where nothing is in flight the two are one. Of one thread the pair is one or the other, never a mix. */
     if (within && begun->count - done->count == 1)
         within = (said->count == done->count) == (said->total == done->total) || done->total == begun->total;
-    bool max = !claim->has_max || (said->max >= done->max && said->max <= begun->max);
+    if (verify->without_room && said->count < done->count) {
+        /* Only as many as its log says are without a tally; of lineages that is not known. */
+        verify->lacking += claim->has_max ? done->count - said->count : 0;
+        within = said->total <= begun->total;
+        claim_max = false;
+    }
+    bool max = !claim_max || (said->max >= done->max && said->max <= begun->max);
     verify->checked_sums++;
     if (!within || !max)
         verify_error(verify,
@@ -368,10 +375,15 @@ static void verify_program_table(struct verify *verify, const struct seen_progra
     uint64_t refused;
     memset(process->found, 0, process->truth.header->objects);
     verify_refusals(verify, program, process, &refused);
+    verify->without_room = program->refused_tallies;
+    verify->lacking = 0;
     for (size_t i = 0; i < verify->reading->object_count; i++)
         if (verify->reading->objects[i].program == program->number)
             verify_object(verify, &verify->reading->objects[i], process, refused > 0);
     verify_missing(verify, program, process);
+    if (!verify->killed && verify->lacking != verify->without_room)
+        verify_error(verify, "pid %" PRIu32 ": %" PRIu64 " counts are lacking, the log says %" PRIu64, program->pid,
+                     verify->lacking, verify->without_room);
     bool live = program->state == NT_PROGRAM_RUNNING || program->state == NT_PROGRAM_STOPPED;
     if (live || (!verify->killed && program->state != NT_PROGRAM_EXITED))
         verify_error(verify, "pid %" PRIu32 ": state %d after its end", program->pid, (int)program->state);
@@ -380,11 +392,24 @@ static void verify_program_table(struct verify *verify, const struct seen_progra
                      program->origin ? "the log names a parent, but it was not forked" : "the log names no parent");
 }
 
-void verify_tables(struct verify *verify)
+void verify_sort(struct verify *verify)
 {
     struct reading *reading = verify->reading;
     if (reading->object_count > 0)
         qsort(reading->objects, reading->object_count, sizeof *reading->objects, compare_objects);
+}
+
+bool verify_lacks(const struct verify *verify, const struct seen *event, const struct truth_counts *counts)
+{
+    const struct seen_object *object = find_object(verify->reading, event->program, event->object, event->generation);
+    const struct nt_source_tally *tally = object ? find_tally(object->tallies, object->tally_count, event->kind) : NULL;
+    const struct seen_program *program = verify_program(verify, event->program);
+    return program && program->refused_tallies && (!tally || tally->count < counts->done.count);
+}
+
+void verify_tables(struct verify *verify)
+{
+    const struct reading *reading = verify->reading;
     for (size_t i = 1; i < reading->object_count; i++)
         if (compare_objects(&reading->objects[i - 1], &reading->objects[i]) == 0)
             verify_error(verify, "program %" PRIu32 ": slot %" PRIu32 " is told twice", reading->objects[i].program,

@@ -42,6 +42,7 @@ static const struct option_row rows[] = {
       "make a connection anew after N messages, 2 or more; 0: never [0]" },
     { "fork-every", OPTION_NUMBER, AT(options.fork_every), 0, UINT64_MAX, "N",
       "every Nth request goes to a helper forked for it; 0: none [0]" },
+    { "idle", OPTION_NUMBER, AT(options.idle), 0, 1000000, "N", "channels that a worker holds and hardly uses [0]" },
     { "timeout", OPTION_NUMBER, AT(options.timeout), 1, 3600, "S", "give up waiting after that long [10]" },
     { "log", OPTION_SWITCH, AT(options.log), 0, 0, "on|off", "write logs [on]" },
     { "ring", OPTION_BYTES, AT(options.ring_bytes), 16384, 1 << 30, "BYTES", "of a thread's ring, a power of two" },

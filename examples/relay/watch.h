@@ -12,7 +12,7 @@
 #include "truth.h"
 
 struct options {
-    uint64_t requests, rate, seconds, seed, churn, reconnect_every, fork_every, timeout;
+    uint64_t requests, rate, seconds, seed, churn, reconnect_every, fork_every, idle, timeout;
     uint64_t size_min, size_max;
     uint64_t ring_bytes, cap_bytes;
     unsigned workers, threads;

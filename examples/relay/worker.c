@@ -203,6 +203,27 @@ static int reader_loop(struct worker *worker)
     }
 }
 
+/* A program with many connections has most of them idle: what they cost is room. */
+static void worker_open_idle(struct worker *worker)
+{
+    uint64_t count = worker->program->options->idle;
+    worker->idle = count ? calloc(count, sizeof *worker->idle) : NULL;
+    for (uint64_t i = 0; worker->idle && i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "idle-%llu", (unsigned long long)i + 1);
+        watch_open(worker->program, &worker->idle[i],
+                   &(struct watch_options){ &worker->outbox, name, NT_OBJECT_CHANNEL, false, true });
+        watch_count(&worker->idle[i], NT_WRITE, i);
+    }
+}
+
+static void worker_close_idle(struct worker *worker)
+{
+    for (uint64_t i = 0; worker->idle && i < worker->program->options->idle; i++)
+        watch_close(&worker->idle[i]);
+    free(worker->idle);
+}
+
 static void worker_open(struct worker *worker)
 {
     struct program *program = worker->program;
@@ -226,12 +247,14 @@ static void worker_open(struct worker *worker)
     watch_open(program, &worker->backlog.watch, &(struct watch_options){ .name = "backlog", .kind = NT_OBJECT_OTHER });
     watch_open(program, &worker->outgoing.watch,
                &(struct watch_options){ .name = "outgoing", .kind = NT_OBJECT_OTHER });
+    worker_open_idle(worker);
 }
 
 static void worker_close(struct worker *worker)
 {
     channel_shut(&worker->orders);
     channel_shut(&worker->results);
+    worker_close_idle(worker);
     struct watch *watches[] = {
         &worker->outgoing.watch, &worker->backlog.watch, &worker->requests,      &worker->helpers,
         &worker->jobs,           &worker->results.watch, &worker->outbox,        &worker->unix_transport,

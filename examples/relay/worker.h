@@ -12,6 +12,7 @@ struct worker {
     uint16_t number;
     struct channel orders, results;
     struct watch tcp_transport, inbox, unix_transport, outbox, jobs, helpers;
+    struct watch *idle;    /* channels that hardly anything happens on; NULL: none */
     struct watch requests; /* shared: every handling thread counts on it */
     struct queue backlog, outgoing;
     _Atomic uint64_t sent; /* results, over whatever connection */

@@ -79,7 +79,7 @@ class Comparison:
     def __init__(self, stat, truth, killed=False):
         self.differences = []
         self.killed = killed
-        self.sums = self.folded = self.lives = self.refused = 0
+        self.sums = self.folded = self.lives = self.refused = self.without_room = self.lacking = 0
         self.seen = {}
         for node in stat["nodes"]:
             for process in node["processes"]:
@@ -101,13 +101,19 @@ class Comparison:
 
     # ---- sums ----
 
-    def check(self, where, said, bounds, fields=("count", "total", "max")):
-        """One sum, {count, total, max}, against a list of (done, begun) that add up."""
+    def check(self, where, said, bounds, fields=("count", "total", "max"), own=True):
+        """One sum, {count, total, max}, against a list of (done, begun) that add up. Where counts found no room for
+        a tally of their own, sums lack them, and nothing else."""
         self.sums += 1
+        lacking = own and sum(done["count"] for done, _ in bounds) - said.get("count", 0)
+        if self.without_room and lacking > 0:
+            self.lacking += lacking
         for field in fields:
             join = max if field == "max" else sum
             low = join([done[field] for done, _ in bounds] or [0])
             high = join([begun[field] for _, begun in bounds] or [0])
+            if self.without_room and (not own or lacking > 0):
+                low = 0
             if not low <= said.get(field, 0) <= high:
                 wanted = low if low == high else f"{low} to {high}"
                 self.differ(f"{where}: {field} {said.get(field, 0)}, the truth is {wanted}")
@@ -140,6 +146,7 @@ class Comparison:
         name = f"{truth['name']}.{truth['pid']}"
         if truth["overflow"]:
             self.differ(f"{name}: its truth had no room")
+        self.without_room, self.lacking = process["refused_tallies"], 0
         lives = {}
         lineages = {}  # by the number of the life
         for life in truth["objects"]:
@@ -153,6 +160,8 @@ class Comparison:
         gone = [life for life in lives.values() if not life["found"]]
         self.folded += len(gone)
         self.check_gone(name, process["objects"], gone)
+        if not self.killed and self.lacking != self.without_room:
+            self.differ(f"{name}: {self.lacking} counts are lacking, the log says {self.without_room}")
 
     def walk(self, name, path, objects, lives, truth):
         for said in objects:
@@ -194,7 +203,7 @@ class Comparison:
                 # Each of them was opened and all but the last closed; epoch is told or not.
                 continue
             self.check(f"{where} lineage/{kind}", known.get(kind, {}), [life["lineage"].get(kind, NOTHING)],
-                       ("count", "total"))
+                       ("count", "total"), own=False)
         for kind, count in (("open", life["epoch"] + 1), ("close", life["epoch"] + life["closed"])):
             if "lineage" in said and kind in known and not self.killed:
                 bound = {"count": count}
