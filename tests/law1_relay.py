@@ -176,6 +176,22 @@ def picked(test, seed):
                 repr(result), repr(number), f"the truth is {known}")
 
 
+def alike(test, seed):
+    """Whatever becomes of its log, the relay prints and does the same."""
+    options = relay.Options(seed, **{"fork-every": 0})
+    with scope.workspace() as work:
+        logs = relay.directory_of(work, "logs")
+        results = {"with a log": scope.run(options.command(), scope.environment(logs), RUN_LIMIT),
+                   "with --log=off": scope.run(options.command() + ["--log=off"], scope.environment(logs), RUN_LIMIT),
+                   "with NTSCOPE=off": scope.run(options.command(), scope.environment(logs, NTSCOPE="off"), RUN_LIMIT),
+                   "where no log can be made": scope.run(options.command(), scope.environment("/proc/none"), RUN_LIMIT)}
+        first = results["with a log"]
+        for what, result in results.items():
+            test.ok(result.code == 0 and not result.err and relay.steady(result.text) == relay.steady(first.text),
+                    f"the relay prints the same {what}, and exits 0", str(options), repr(result), relay.steady(first.text),
+                    relay.steady(result.text))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int)
@@ -193,6 +209,7 @@ def main():
             test.attempt(name, function, test, base, arguments.runs or runs)
     if arguments.kind is None:
         test.attempt("picked", picked, test, base)
+        test.attempt("alike", alike, test, base)
     test.note(f"{time.monotonic() - start:.1f} s")
     test.done()
 

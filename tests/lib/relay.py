@@ -4,6 +4,7 @@
 A life is one object from its making to its end; the log names it by slot and generation, and so does the truth
 (the handle that the library gave). What `stat` no longer shows of a life stands in its parent's `closed`.
 """
+import json
 import os
 import random
 
@@ -256,3 +257,19 @@ def directory_of(logs, name):
     path = os.path.join(logs, name)
     os.mkdir(path, 0o700)
     return path
+
+
+def steady(text):
+    """A relay's output without what differs from run to run: pids, times, waits."""
+    lines = []
+    for line in text.splitlines():
+        value = json.loads(line)
+        value.pop("pid", None)
+        for channel in value.get("channels", {}).values():
+            for kind in ("poll", "wait"):
+                channel.pop(kind, None)
+            for kind in ("ping", "connect", "accept", "reconnect", "request-done", "queue"):
+                if kind in channel:
+                    channel[kind] = channel[kind]["count"]
+        lines.append(json.dumps(value))
+    return "\n".join(lines)
