@@ -46,7 +46,9 @@ struct nt_thread_log_ {
 struct nt_thread_ {
     struct {
         unsigned char *objects; /* 0: go the slow way */
-        uint64_t spare[3];
+        unsigned char *entered; /* the object table that the rest of this part is set up for */
+        uint64_t block;         /* in place 0: not 0 once the block is this process's */
+        uint64_t spare;
     } wiped[NT_LOGS_];
     unsigned char fill[NT_LAYOUT_PAGE - NT_LOGS_ * 32];
     struct nt_thread_log_ log[NT_LOGS_];
@@ -160,6 +162,8 @@ static inline void nt_tally_max_(struct nt_layout_tally *tally, uint64_t value)
 __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt_kind kind, uint64_t value,
                                                             uint64_t argument, nt_time at, bool timed)
 {
+    if (NT_UNLIKELY_(kind == NT_KIND_NONE)) /* a kind that could not be declared */
+        return;
     uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_;
     /* the log's part, by its offset in bytes */
     struct nt_thread_ *thread = (struct nt_thread_ *)(void *)((unsigned char *)nt_thread_ +

@@ -93,15 +93,26 @@ static uint64_t take_number(const char *text, const char *end)
     return number;
 }
 
+/* /proc shows no such process: -ESRCH if there is none, -EACCES if it is only hidden. */
+static int process_missing(uint32_t pid)
+{
+    int saved = errno;
+    bool gone = syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH;
+    errno = saved;
+    return gone ? -ESRCH : -EACCES;
+}
+
 int nt_process_status(uint32_t pid, struct nt_process_status *ret_status)
 {
     enum { STATE_FIELD = 3, THREADS_FIELD = 20, START_TIME_FIELD = 22 };
-    char path[PROCESS_PATH];
-    process_path(path, pid, "stat");
+    char path[PROCESS_PATH] = "/proc/self/stat"; /* of ourselves also where /proc is another namespace's */
+    if (pid != (uint32_t)getpid()) {
+        process_path(path, pid, "stat");
+    }
     char text[1024];
     long size = process_read_file(path, text, sizeof text);
     if (size < 0) {
-        return size == -ENOENT ? -ESRCH : (int)size;
+        return size == -ENOENT ? process_missing(pid) : (int)size;
     }
     /* The command's name may hold anything, ')' and spaces too; what follows it holds no ')'. */
     const char *end = text + size;
@@ -133,6 +144,12 @@ int nt_process_status(uint32_t pid, struct nt_process_status *ret_status)
 uint64_t nt_process_pid_namespace(void)
 {
     int saved = errno;
+    char self[16];
+    long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self", self, sizeof self);
+    if (size <= 0 || take_number(self, self + size) != (uint64_t)getpid()) {
+        errno = saved; /* /proc is another namespace's: its numbers say nothing to us */
+        return 0;
+    }
     struct stat status;
     long error = syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &status, 0);
     errno = saved;

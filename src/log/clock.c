@@ -3,6 +3,7 @@
 #include <cpuid.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,11 +29,12 @@ nt_time nt_now_slow_(void)
 static bool tsc_is_clocksource(void)
 {
     char name[8] = { 0 };
-    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    const char *path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    int fd = log_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    ssize_t size = read(fd, name, sizeof(name) - 1);
-    close(fd);
+    long size = syscall(SYS_read, fd, name, sizeof(name) - 1);
+    log_fd_close(fd);
     return size >= 3 && strncmp(name, "tsc", 3) == 0;
 }
 

@@ -78,12 +78,12 @@ int log_directory_open(const struct log_settings *settings, char *ret_path, size
     if (size < 0 || (size_t)size >= path_size)
         return -ENAMETOOLONG;
     bool made = mkdir(ret_path, settings->flags & NT_LOG_GROUP_READABLE ? 0750 : 0700) == 0;
-    int fd = open(ret_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = log_openat(AT_FDCWD, ret_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
     int error = directory_check(fd, made, settings->flags);
     if (error < 0) {
-        close(fd);
+        log_fd_close(fd);
         return error;
     }
     return fd;
@@ -149,9 +149,9 @@ static void *map_file(int fd, uint64_t size)
     return base;
 }
 
-static void string_put(struct nt_layout_header *header, int which, char *at, const char *text)
+static void string_put(struct nt_layout_header *header, int which, char *at, size_t room, const char *text)
 {
-    size_t size = strlen(text);
+    size_t size = strnlen(text, room);
     memcpy(at, text, size);
     header->string_size[which] = (uint16_t)size;
 }
@@ -163,7 +163,7 @@ static void header_fill(struct nt_log *log, struct nt_layout_header *header, con
     header->version = NT_LAYOUT_VERSION;
     header->header_size = sizeof(*header);
     header->flags = nt_clock_tsc_ ? NT_HEADER_CLOCK_TSC : 0;
-    uint64_t name = 0;
+    uint64_t name = mix(identity->pid_namespace);
     for (const char *c = settings->name; *c; c++)
         name = mix(name + (unsigned char)*c);
     header->id = mix(identity->image ^ mix(identity->start_time ^ (uint64_t)identity->pid << 32) ^ name);
@@ -180,11 +180,11 @@ static void header_fill(struct nt_log *log, struct nt_layout_header *header, con
     header->origin = log->origin;
     header->origin_pid = log->origin_pid;
     header->flags |= log->origin ? NT_HEADER_FORKED : 0;
-    string_put(header, NT_HEADER_HOST, header->host, settings->host);
-    string_put(header, NT_HEADER_DOMAIN, header->domain, settings->domain);
-    string_put(header, NT_HEADER_NODE, header->node, settings->node);
-    string_put(header, NT_HEADER_PROGRAM, header->program, program_invocation_short_name);
-    string_put(header, NT_HEADER_NAME, header->name, settings->name);
+    string_put(header, NT_HEADER_HOST, header->host, sizeof(header->host), settings->host);
+    string_put(header, NT_HEADER_DOMAIN, header->domain, sizeof(header->domain), settings->domain);
+    string_put(header, NT_HEADER_NODE, header->node, sizeof(header->node), settings->node);
+    string_put(header, NT_HEADER_PROGRAM, header->program, sizeof(header->program), program_invocation_short_name);
+    string_put(header, NT_HEADER_NAME, header->name, sizeof(header->name), settings->name);
 }
 
 /* The file's first pages: header, live page, bitmap, redo. */
@@ -224,11 +224,12 @@ static int file_fill(struct nt_log *log, int fd, const struct log_identity *iden
 static int file_create(struct nt_log *log, int directory, const char *name, const struct log_identity *identity)
 {
     char temporary[256];
-    snprintf(temporary, sizeof(temporary), ".tmp-%u-%llx-%u", identity->pid, (unsigned long long)identity->image,
-             log->index);
+    /* unlike any other process's, and any other copy's of the library in this one */
+    snprintf(temporary, sizeof(temporary), ".tmp-%llu-%u-%llx-%llx-%u", (unsigned long long)identity->pid_namespace,
+             identity->pid, (unsigned long long)identity->image, (unsigned long long)(uintptr_t)&log_table, log->index);
     mode_t mode = log->settings.flags & NT_LOG_GROUP_READABLE ? 0640 : 0600;
     unlinkat(directory, temporary, 0);
-    int fd = openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    int fd = log_openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return -errno;
     int error = fchmod(fd, mode) == 0 ? file_fill(log, fd, identity) : -errno;
@@ -237,7 +238,7 @@ static int file_create(struct nt_log *log, int directory, const char *name, cons
         error = -errno;
     if (error < 0)
         unlinkat(directory, temporary, 0);
-    close(fd);
+    log_fd_close(fd);
     return error;
 }
 
@@ -263,7 +264,7 @@ static int file_check(int fd, uint64_t *ret_size)
 /* Another copy of the library in this process may have made the file already. */
 static int file_attach(struct nt_log *log, int directory, const char *name, const struct log_identity *identity)
 {
-    int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    int fd = log_openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
     int error = file_check(fd, &log->map.size);
@@ -271,7 +272,7 @@ static int file_attach(struct nt_log *log, int directory, const char *name, cons
         log->map.base = map_file(fd, log->map.size);
         error = log->map.base ? 0 : -errno;
     }
-    close(fd);
+    log_fd_close(fd);
     if (error < 0)
         return error;
     return file_is_ours(&log->map, identity) && log_layout_bind(&log->map) ? 0 : -EEXIST;
@@ -291,7 +292,6 @@ int log_file_open(struct nt_log *log, const struct log_identity *identity)
     int directory = log_directory_open(&log->settings, path, sizeof(path));
     if (directory < 0)
         return directory;
-    log_retain(directory, identity, log->settings.name);
     snprintf(name, sizeof(name), "%s.%llu.%u.%llu.%016llx.ntlog", log->settings.name,
              (unsigned long long)identity->pid_namespace, identity->pid, (unsigned long long)identity->start_time,
              (unsigned long long)identity->image);
@@ -306,7 +306,7 @@ int log_file_open(struct nt_log *log, const struct log_identity *identity)
         if (error < 0)
             map_drop(&log->map);
     }
-    close(directory);
+    log_fd_close(directory);
     if (error < 0)
         return error;
     int size = snprintf(log->path, sizeof(log->path), "%s/%s", path, name);

@@ -3,11 +3,13 @@
    the slot and generation that it has in the parent's log, with the parent's sums as its base. The parent's
    file is only read. */
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "log/log.h"
 
 #define DEPTH_MAX 64u
+#define INHERITED_MAX UINT64_C(1048576) /* bytes of entries that a child backs at once */
 
 static void ancestor_push(struct nt_log *log)
 {
@@ -23,49 +25,76 @@ static void child_start(struct nt_log *log)
     log_object_root(log);
     log_kinds_copy(&log->map, parent);
     /* new objects go behind every slot that may be inherited */
-    uint32_t slots = __atomic_load_n(&parent->live->slots, __ATOMIC_ACQUIRE);
-    if (slots > log->map.slot_max)
-        slots = log->map.slot_max;
+    uint32_t slots = log->inherited < log->map.slot_max ? log->inherited : log->map.slot_max;
     if (slots > log->map.live->slots)
         __atomic_store_n(&log->map.live->slots, slots, __ATOMIC_RELEASE);
 }
 
-static bool child_open(struct nt_log *log)
+/* The quick path reads an inherited object's entry before it is registered: all of them must have memory, else
+   that path is closed. */
+static bool child_is_sparse(struct nt_log *log)
+{
+    uint64_t bytes = (uint64_t)log->inherited * sizeof(log->map.objects[0]);
+    return log->inherited > log->map.slot_max || bytes > INHERITED_MAX ||
+           (bytes && !log_is_backed(&log->map, log->map.objects, bytes) &&
+            !log_back(&log->map, log->map.objects, bytes));
+}
+
+/* Makes the child's log in `fresh`, a copy, so that another thread that forks meanwhile passes on the parent's. */
+static bool child_open(struct nt_log *fresh)
 {
     struct log_identity identity;
-    ancestor_push(log);
-    log->origin = log->ancestors[0].header->id;
-    log->origin_pid = log->ancestors[0].header->pid;
-    log->inherited = __atomic_load_n(&log->ancestors[0].live->slots, __ATOMIC_ACQUIRE);
-    memset(&log->map, 0, sizeof(log->map));
-    log->next_clock_pair = 0;
+    if (!fresh->map.base)
+        return false;
+    ancestor_push(fresh);
+    const struct log_map *parent = &fresh->ancestors[0];
+    fresh->origin = parent->header->id;
+    fresh->origin_pid = parent->header->pid;
+    fresh->inherited = __atomic_load_n(&parent->live->slots, __ATOMIC_ACQUIRE);
+    fresh->next_clock_pair = 0;
+    fresh->ended = false;
     int error = log_identity(&identity);
     if (error == 0)
-        error = log_file_open(log, &identity);
+        error = log_file_open(fresh, &identity);
     if (error < 0)
         return false;
     if (error == 1)
-        child_start(log);
-    log->ended = false;
-    log_opened(log, error == 1);
+        child_start(fresh);
+    log_opened(fresh, error == 1);
+    fresh->sparse = child_is_sparse(fresh);
     return true;
+}
+
+static bool child_make(struct nt_log *log)
+{
+    struct nt_log *fresh = mmap(NULL, sizeof(*fresh), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return false;
+    *fresh = *log;
+    bool done = child_open(fresh);
+    if (done)
+        *log = *fresh;
+    munmap(fresh, sizeof(*fresh));
+    return done;
 }
 
 /* Signals are blocked. Serialised by the process's lock; the second thread finds it done. */
 bool log_forked(struct nt_log *log)
 {
     struct log_process *process = log_process();
+    bool made = false;
     if (!process || !log_lock(&process->lock))
         return false;
-    uint32_t self = (uint32_t)getpid();
-    if (log->owner != self) {
-        bool broken = log->broken || !child_open(log);
-        log->broken = broken;
-        process->refused[log->index] = broken;
-        log->owner = self;
+    if (!process->mine[log->index] && !process->refused[log->index]) {
+        made = !log->broken && child_make(log);
+        process->mine[log->index] = made;
+        process->refused[log->index] = !made;
     }
+    bool mine = process->mine[log->index];
     log_unlock(&process->lock);
-    return !log->broken;
+    if (made)
+        log_retain(&log->settings);
+    return mine;
 }
 
 /* ---- objects ---- */
@@ -82,6 +111,8 @@ static const struct nt_layout_object *ancestor_entry(const struct nt_log *log, u
             *ret_map = map;
             return entry;
         }
+        if (entry->last_generation) /* the nearest that used the slot knows best */
+            break;
     }
     return NULL;
 }
@@ -133,6 +164,19 @@ static void plan_describe(struct log_object_plan *plan, const struct log_map *fr
     plan->described = NT_DESCRIBED_FORKED | (parent_lives ? NT_DESCRIBED_LATE : 0);
 }
 
+/* Puts away what a stale handle made. */
+static bool unknown_end(struct log_map *map, uint32_t slot)
+{
+    struct nt_layout_object *entry = &map->objects[slot];
+    if (!entry->live)
+        return false;
+    __atomic_store_n(&entry->live, 0, __ATOMIC_RELEASE);
+    entry->closed = nt_now();
+    __atomic_store_n(&entry->life, NT_LIFE_CLOSED, __ATOMIC_RELEASE);
+    __atomic_store_n(&map->live->living, map->live->living - 1, __ATOMIC_RELAXED);
+    return log_fold(map, slot);
+}
+
 /* One object, under the lock. */
 static struct nt_layout_object *register_one(struct nt_log *log, uint32_t slot, uint32_t generation)
 {
@@ -140,10 +184,14 @@ static struct nt_layout_object *register_one(struct nt_log *log, uint32_t slot, 
     struct nt_layout_object *entry = &map->objects[slot];
     if (!log_object_back(map, slot))
         return NULL;
-    if (entry->last_generation) /* registered by another thread, or closed since */
-        return log_object_is(entry, generation) ? entry : NULL;
     const struct log_map *from_map;
     const struct nt_layout_object *from = ancestor_entry(log, slot, generation, &from_map);
+    if (from && entry->described & NT_DESCRIBED_UNKNOWN && entry->last_generation != generation &&
+        !unknown_end(map, slot)) /* registered for a handle of an earlier life */
+        return NULL;
+    /* registered by another thread, or closed since */
+    if (entry->generation || entry->last_generation == generation || (!from && entry->last_generation))
+        return log_object_is(entry, generation) ? entry : NULL;
     char name[NT_LAYOUT_NAME];
     struct log_object_plan plan = { .name = name, .kind = NT_OBJECT_OTHER, .mask = NT_MASK_DEFAULT };
     plan.described = NT_DESCRIBED_FORKED | NT_DESCRIBED_UNKNOWN;
@@ -182,18 +230,21 @@ static struct nt_layout_object *register_chain(struct nt_log *log, uint32_t slot
     return entry;
 }
 
-/* Registers an inherited object and those above it. NULL: not inherited, closed since, or no room. */
-struct nt_layout_object *log_fork_register(struct nt_log *log, uint32_t slot, uint32_t generation)
+struct nt_layout_object *log_fork_register(struct nt_log *log, uint32_t slot, uint32_t generation, bool *ret_refused)
 {
-    if (!slot || slot >= log->inherited || slot >= log->map.slot_max)
+    if (!slot || slot >= log->inherited)
         return NULL;
     struct log_guard guard;
     struct nt_layout_object *entry = NULL;
+    bool closed = false;
     log_guard_enter(&guard);
-    if (log_lock(&log->map.live->lock)) {
+    if (slot < log->map.slot_max && log_lock(&log->map.live->lock)) {
         entry = register_chain(log, slot, generation);
+        closed = !entry && log_is_backed(&log->map, &log->map.objects[slot], sizeof(log->map.objects[slot])) &&
+                 log->map.objects[slot].last_generation;
         log_unlock(&log->map.live->lock);
     }
     log_guard_leave(&guard);
+    *ret_refused = !entry && !closed;
     return entry;
 }

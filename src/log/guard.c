@@ -2,15 +2,17 @@
 /* Signals and locks of the slow paths. A lock is only held with all signals blocked, so that neither a
    handler nor a cancellation can leave it behind, and is only waited for within bounds. */
 #include <errno.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "log/log.h"
 
 #define LOCK_SPINS 64
-#define LOCK_YIELDS 20000
+#define LOCK_YIELDS 200
+#define LOCK_SLEEPS 2000
+#define LOCK_SLEEP_NS 100000
 
 static struct log_process *process_page;
 
@@ -29,16 +31,31 @@ void log_guard_leave(struct log_guard *guard)
     errno = saved;
 }
 
+int log_openat(int directory, const char *path, int flags, unsigned mode)
+{
+    return (int)syscall(SYS_openat, directory, path, flags, mode);
+}
+
+void log_fd_close(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+/* Whoever holds it can only have been preempted: at last it is slept for, so that a thread of higher priority
+   lets it go on. */
 bool log_lock(uint32_t *lock)
 {
-    for (int turn = 0; turn < LOCK_SPINS + LOCK_YIELDS; turn++) {
+    const struct timespec moment = { 0, LOCK_SLEEP_NS };
+    for (int turn = 0; turn < LOCK_SPINS + LOCK_YIELDS + LOCK_SLEEPS; turn++) {
         uint32_t free = 0;
         if (__atomic_compare_exchange_n(lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
         if (turn < LOCK_SPINS)
             __builtin_ia32_pause();
+        else if (turn < LOCK_SPINS + LOCK_YIELDS)
+            syscall(SYS_sched_yield);
         else
-            sched_yield();
+            syscall(SYS_nanosleep, &moment, NULL);
     }
     return false;
 }

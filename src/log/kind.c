@@ -232,7 +232,7 @@ void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const n
                                0,
                                object.handle,
                                log_tally_add(tally, value, locked) };
-    if (__atomic_load_n(&log->map.control[entry - log->map.objects], __ATOMIC_RELAXED) & NT_MASK(kind))
+    if (__atomic_load_n(&log->map.control[(uint32_t)object.handle & NT_SLOT_MASK_], __ATOMIC_RELAXED) & NT_MASK(kind))
         data_log(log, part, kind, &event, values, count);
     log_tally_seen(tally, value, at);
 }

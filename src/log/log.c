@@ -115,12 +115,12 @@ static int settings_take(const nt_log_options *options, struct log_settings *set
 static int log_start(struct nt_log *log, const struct log_settings *settings)
 {
     struct log_identity identity;
-    uint32_t index = (uint32_t)(log - log_table), uses = log->uses + 1;
-    memset(log, 0, sizeof(*log));
-    log->index = index;
-    log->uses = uses;
+    const struct nt_log before = { .index = (uint32_t)(log - log_table),
+                                   .uses = log->uses + 1,
+                                   .remains = log->remains,
+                                   .remains_size = log->remains_size };
+    *log = before;
     log->settings = *settings;
-    log->owner = (uint32_t)getpid();
     int error = log_identity(&identity);
     if (error == 0)
         error = log_file_open(log, &identity);
@@ -128,6 +128,7 @@ static int log_start(struct nt_log *log, const struct log_settings *settings)
         return error;
     log_opened(log, error == 1);
     log->references = 1;
+    log_process()->mine[log->index] = true;
     __atomic_store_n(&log->used, true, __ATOMIC_RELEASE);
     return 0;
 }
@@ -161,7 +162,7 @@ static int log_find(const struct log_settings *settings, struct nt_log **ret_log
                    strcmp(log->settings.directory, settings->directory) == 0) {
             log->references++;
             *ret_log = log;
-            return log->owner == (uint32_t)getpid() && log->broken ? -ENOSPC : 0;
+            return log_process()->refused[log->index] ? -ENOSPC : 0;
         }
     }
     if (!room)
@@ -196,6 +197,8 @@ int nt_log_open(const nt_log_options *options, nt_log **ret_log)
         log_unlock(&process->lock);
     }
     log_guard_leave(&guard);
+    if (error == 0)
+        log_retain(&settings);
     errno = saved;
     return error;
 }
@@ -209,21 +212,41 @@ static void state_close(struct nt_log *log)
         return;
     log->ended = true;
     log_clock_pair(log, true);
+    log_rings_give_all(log);
     live->closed = nt_now();
     if (--live->openers == 0)
         __atomic_store_n(&live->state, NT_STATE_CLOSED, __ATOMIC_RELEASE);
     log_unlock(&live->lock);
 }
 
-/* Threads that still hold addresses of the log write into memory that nobody sees. */
+/* Threads that still hold addresses of the log write into memory that nobody sees. It stands until the next log
+   of this place is closed. */
+static void map_bury(struct nt_log *log)
+{
+    if (log->remains)
+        munmap(log->remains, log->remains_size);
+    log->remains = log->map.base;
+    log->remains_size = log->map.size;
+    /* without access first, and unlocked: under mlockall it would all be backed */
+    void *base = mmap(log->remains, log->remains_size, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (base != MAP_FAILED) {
+        munlock(base, log->remains_size);
+        mprotect(base, log->remains_size, PROT_READ | PROT_WRITE);
+    }
+}
+
 static void log_end(struct nt_log *log)
 {
-    if (log->owner == (uint32_t)getpid() && !log->broken)
+    struct log_process *process = log_process();
+    if (process->mine[log->index]) {
+        log_thread_leave(log);
         state_close(log);
+    }
     log->used = false;
+    process->mine[log->index] = process->refused[log->index] = false;
     if (log->map.base)
-        mmap(log->map.base, log->map.size, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        map_bury(log);
     log->map.objects = NULL;
 }
 
@@ -273,7 +296,7 @@ __attribute__((destructor)) static void library_end(void)
     struct log_guard guard;
     log_guard_enter(&guard);
     for (uint32_t i = 0; i < LOG_MAX; i++)
-        if (log_table[i].used && !log_table[i].broken && log_table[i].owner == process->pid)
+        if (log_table[i].used && !log_table[i].broken && process->mine[i])
             state_close(&log_table[i]);
     log_guard_leave(&guard);
 }

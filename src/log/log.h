@@ -57,10 +57,10 @@ struct nt_log {
     bool used;   /* this entry stands for a log, whether it has a file or not */
     bool broken; /* no file could be had; everything is ignored */
     bool ended;  /* said to be closed */
+    bool sparse; /* a child's: entries of inherited objects may lie in pages that are not there */
     int references;
     uint32_t uses; /* logs that had this place so far */
     uint32_t index;
-    uint32_t owner;      /* process that mapped `map`; another one: forked since */
     uint32_t origin_pid; /* of the process that this one was forked from */
     uint64_t origin;     /* id of its log, 0 none */
     struct log_map map;
@@ -70,12 +70,15 @@ struct nt_log {
     struct log_settings settings;
     char path[LOG_PATH];
     uint64_t next_clock_pair; /* ticks */
+    unsigned char *remains;   /* memory at the address of the last log of this place, that nobody reads */
+    uint64_t remains_size;
 };
 
 /* State of this copy of the library that a forked child finds wiped. */
 struct log_process {
     uint32_t pid; /* 0: just forked, or never used */
     uint32_t lock;
+    bool mine[LOG_MAX];    /* logs whose file is this process's own */
     bool refused[LOG_MAX]; /* logs that this child could not make */
     void *free_threads;    /* blocks of thread.c */
 };
@@ -88,7 +91,10 @@ struct log_guard {
 };
 void log_guard_enter(struct log_guard *guard); /* blocks all signals of this thread */
 void log_guard_leave(struct log_guard *guard);
-/* Bounded: false after some milliseconds. Call with signals blocked. */
+/* The system calls themselves: the library's are points where a pending cancellation acts. */
+int log_openat(int directory, const char *path, int flags, unsigned mode); /* -1 and errno */
+void log_fd_close(int fd);
+/* Bounded: false after some tenths of a second. Call with signals blocked. */
 bool log_lock(uint32_t *lock);
 void log_unlock(uint32_t *lock);
 /* The wiped page, or NULL if the system has none to give. */
@@ -118,7 +124,7 @@ uint64_t log_layout_plan(struct nt_layout_header *header, uint64_t cap);
 bool log_layout_bind(struct log_map *map); /* pointers from the header; false: not ours */
 
 /* ---- retain.c ---- */
-void log_retain(int directory, const struct log_identity *identity, const char *name);
+void log_retain(const struct log_settings *settings);
 
 /* ---- thread.c ---- */
 void log_thread_init(void);
@@ -126,11 +132,13 @@ void log_thread_init(void);
 struct nt_thread_log_ *log_thread_enter(struct nt_log *log);
 /* A ring for a thread that has none, if it is time to try. */
 struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part);
-void log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring);
+bool log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring);
+void log_thread_leave(struct nt_log *log); /* gives the calling thread's ring of a log back */
 
 /* ---- ring.c ---- */
 struct nt_layout_ring *log_ring_take(struct nt_log *log, uint64_t *ret_position);
-void log_ring_give(struct nt_log *log, struct nt_layout_ring *ring, uint64_t position);
+void log_ring_give(struct nt_layout_ring *ring, uint64_t position);
+void log_rings_give_all(struct nt_log *log); /* all that this copy of the library took; under the log's lock */
 /* Marks that an event is being written. Returns whether it is the outermost, to be passed to log_ring_close. */
 bool log_ring_open(struct nt_ring_ *ring);
 void log_ring_close(struct nt_ring_ *ring, bool outermost);
@@ -188,6 +196,7 @@ void log_kinds_copy(struct log_map *to, const struct log_map *from);
 
 /* ---- fork.c ---- */
 bool log_forked(struct nt_log *log); /* makes the child's file; false: it has none */
-struct nt_layout_object *log_fork_register(struct nt_log *log, uint32_t slot, uint32_t generation);
+/* NULL: not inherited or closed since, or, *ret_refused, no room. */
+struct nt_layout_object *log_fork_register(struct nt_log *log, uint32_t slot, uint32_t generation, bool *ret_refused);
 
 #endif

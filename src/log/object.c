@@ -12,8 +12,8 @@
 
 struct nt_log *log_of(nt_object object)
 {
-    struct nt_log *log = &log_table[(uint32_t)object.handle >> NT_LAYOUT_SLOT_BITS & (NT_LOGS_ - 1)];
-    return object.handle >> 32 && log->used ? log : NULL;
+    uint32_t index = (uint32_t)object.handle >> NT_LAYOUT_SLOT_BITS;
+    return object.handle >> 32 && index < LOG_MAX && log_table[index].used ? &log_table[index] : NULL;
 }
 
 static nt_object object_of(const struct nt_log *log, uint32_t slot, uint32_t generation)
@@ -151,15 +151,28 @@ static uint32_t object_make(struct log_map *map, const struct log_object_plan *p
     return generation;
 }
 
-/* Logs an event that has no tally: `open` and `close` happen once a life. */
-static void state_record(struct nt_log *log, nt_object object, nt_kind kind, uint64_t argument, nt_time at)
+/* An event of an object's beginning or end: `open` and `close` happen once a life and have no tally unless
+   somebody counted more of them. */
+struct state_event {
+    nt_object object;
+    nt_kind kind;
+    nt_time at;
+    uint64_t session, argument;
+    struct nt_layout_pair sum;
+    bool logged;
+};
+
+static void state_record(struct nt_log *log, const struct state_event *state)
 {
     struct nt_thread_log_ *part = log_thread_enter(log);
-    uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_;
-    if (!part || !(__atomic_load_n(&log->map.control[slot], __ATOMIC_RELAXED) & NT_MASK(kind)))
+    if (!part || !state->logged)
         return;
-    struct nt_event_ event = { at, log->map.objects[slot].session, 0, argument, object.handle, { 1, 0 } };
-    log_record(log, part, kind, &event);
+    struct nt_event_ event = { .time = state->at,
+                               .session = state->session,
+                               .argument = state->argument,
+                               .object = state->object.handle,
+                               .sum = { state->sum.count, state->sum.total } };
+    log_record(log, part, state->kind, &event);
 }
 
 /* What is told of a new object once it is there, or not. */
@@ -171,7 +184,16 @@ static nt_object object_opened(struct nt_log *log, uint32_t slot, uint32_t gener
     }
     const struct nt_layout_object *entry = &log->map.objects[slot];
     nt_object object = object_of(log, slot, generation);
-    state_record(log, object, kind, (uint64_t)entry->previous_generation << 32 | entry->previous, entry->opened);
+    const struct state_event state = {
+        .object = object,
+        .kind = kind,
+        .at = entry->opened,
+        .session = entry->session,
+        .argument = (uint64_t)entry->previous_generation << 32 | entry->previous,
+        .sum = { 1, 0 },
+        .logged = __atomic_load_n(&log->map.control[slot], __ATOMIC_RELAXED) & NT_MASK(kind),
+    };
+    state_record(log, &state);
     return object;
 }
 
@@ -254,9 +276,10 @@ struct nt_layout_object *log_object_enter(struct nt_log *log, nt_object object)
     if (slot < map->slot_max && log_is_backed(map, &map->objects[slot], sizeof(map->objects[slot])) &&
         log_object_is(&map->objects[slot], generation))
         return &map->objects[slot];
-    struct nt_layout_object *entry = log->ancestor_count ? log_fork_register(log, slot, generation) : NULL;
+    bool refused = false;
+    struct nt_layout_object *entry = log->ancestor_count ? log_fork_register(log, slot, generation, &refused) : NULL;
     if (!entry)
-        __atomic_fetch_add(&map->live->stale, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(refused ? &map->live->refused_tallies : &map->live->stale, 1, __ATOMIC_RELAXED);
     return entry;
 }
 
@@ -269,18 +292,30 @@ static struct nt_layout_object *object_use(nt_object object, struct nt_log **ret
     return log_object_enter(log, object);
 }
 
-/* Under the lock; nobody can count on it any more. */
-static void object_end(struct log_map *map, struct nt_layout_object *entry, nt_time at)
+/* Under the lock; nobody can count on it any more. Returns the event to be logged once the lock is free. */
+static struct state_event object_end(struct nt_log *log, struct nt_layout_object *entry, nt_object object)
 {
+    struct log_map *map = &log->map;
+    uint32_t slot = (uint32_t)(entry - map->objects);
+    struct state_event state = {
+        .object = object,
+        .kind = NT_CLOSE,
+        .at = nt_now(),
+        .session = entry->session,
+        .sum = { 1, 0 },
+        .logged = __atomic_load_n(&map->control[slot], __ATOMIC_RELAXED) & NT_MASK(NT_CLOSE),
+    };
     struct nt_layout_tally *tally = log_tally_find(map, entry, NT_CLOSE);
     if (tally) {
-        log_tally_add(tally, 0, true);
-        tally->last = at;
+        nt_pair_ sum = log_tally_add(tally, 0, true);
+        state.sum = (struct nt_layout_pair){ sum[0], sum[1] };
+        tally->last = state.at;
     }
-    entry->closed = at;
+    entry->closed = state.at;
     __atomic_store_n(&entry->life, NT_LIFE_CLOSED, __ATOMIC_RELEASE);
     __atomic_store_n(&map->live->living, map->live->living - 1, __ATOMIC_RELAXED);
-    slot_free(map, (uint32_t)(entry - map->objects));
+    slot_free(map, slot);
+    return state;
 }
 
 /* Takes the life away from those who count; false: somebody else did. */
@@ -300,15 +335,15 @@ void nt_object_close(nt_object take_object)
     if (!entry || entry == log->map.objects)
         return;
     struct log_guard guard;
-    nt_time at = nt_now();
-    state_record(log, take_object, NT_CLOSE, 0, at);
+    struct state_event state = { .logged = false };
     log_guard_enter(&guard);
     if (log_lock(&log->map.live->lock)) {
         if (object_retire(entry, take_object))
-            object_end(&log->map, entry, at);
+            state = object_end(log, entry, take_object);
         log_unlock(&log->map.live->lock);
     }
     log_guard_leave(&guard);
+    state_record(log, &state);
 }
 
 /* ---- epochs ---- */
@@ -369,15 +404,14 @@ nt_object nt_object_succeed(nt_object take_object)
     plan.epoch = entry->epoch + 1;
     plan.session = entry->session;
     plan.mask = __atomic_load_n(&log->map.control[plan.previous], __ATOMIC_RELAXED);
-    nt_time at = nt_now();
-    state_record(log, take_object, NT_CLOSE, 0, at);
+    struct state_event state = { .logged = false };
     uint32_t slot = 0, generation = 0;
     struct log_guard guard;
     log_guard_enter(&guard);
     if (log_lock(&log->map.live->lock)) {
         if (object_retire(entry, take_object)) {
             generation = object_make(&log->map, &plan, &slot);
-            object_end(&log->map, entry, at);
+            state = object_end(log, entry, take_object);
             if (generation) {
                 lineage_pass(&log->map, entry, &log->map.objects[slot]);
                 log_object_publish(&log->map.objects[slot]);
@@ -386,6 +420,7 @@ nt_object nt_object_succeed(nt_object take_object)
         log_unlock(&log->map.live->lock);
     }
     log_guard_leave(&guard);
+    state_record(log, &state);
     return object_opened(log, slot, generation, NT_EPOCH);
 }
 

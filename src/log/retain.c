@@ -144,12 +144,8 @@ static uint32_t newer_of_name(const struct retain_scratch *scratch, uint32_t whi
     return newer;
 }
 
-/* Called by each open before the log is made. */
-void log_retain(int directory, const struct log_identity *identity, const char *name)
+static void retain_in(int directory, const struct log_identity *identity, const char *name)
 {
-    const char *keep = secure_getenv("NTSCOPE_KEEP");
-    if (keep && strcmp(keep, "all") == 0)
-        return;
     struct retain_scratch *scratch = mmap(NULL, sizeof(*scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                                           -1, 0);
     if (scratch == MAP_FAILED)
@@ -165,4 +161,19 @@ void log_retain(int directory, const struct log_identity *identity, const char *
             unlinkat(directory, dead->file, 0);
     }
     munmap(scratch, sizeof(*scratch));
+}
+
+/* Called after each open, without a lock: with many files it takes a while. */
+void log_retain(const struct log_settings *settings)
+{
+    char path[LOG_PATH];
+    struct log_identity identity;
+    const char *keep = secure_getenv("NTSCOPE_KEEP");
+    if ((keep && strcmp(keep, "all") == 0) || log_identity(&identity) < 0)
+        return;
+    int directory = log_directory_open(settings, path, sizeof(path));
+    if (directory < 0)
+        return;
+    retain_in(directory, &identity, settings->name);
+    log_fd_close(directory);
 }

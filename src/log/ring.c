@@ -127,12 +127,23 @@ struct nt_layout_ring *log_ring_take(struct nt_log *log, uint64_t *ret_position)
 }
 
 /* Gives it back; positions go on from `position`. */
-void log_ring_give(struct nt_log *log, struct nt_layout_ring *ring, uint64_t position)
+void log_ring_give(struct nt_layout_ring *ring, uint64_t position)
 {
-    (void)log;
     ring->position = position;
     ring->idle_since = nt_now();
     __atomic_store_n(&ring->state, NT_RING_IDLE, __ATOMIC_RELEASE);
+}
+
+void log_rings_give_all(struct nt_log *log)
+{
+    struct log_map *map = &log->map;
+    for (uint32_t i = 0; i < map->live->rings && i < map->ring_max; i++) {
+        struct nt_layout_ring *ring = &map->rings[i];
+        bool ours = ring->owners &&
+                    ring->owner[(ring->owners - 1) % NT_LAYOUT_OWNERS].copy == (uint64_t)(uintptr_t)&log_table;
+        if (ours && (ring->state == NT_RING_OWNED || ring->state == NT_RING_RETIRED))
+            log_ring_give(ring, ring->reserved);
+    }
 }
 
 /* ---- announcing ---- */
@@ -178,6 +189,16 @@ static void positions_return(struct nt_ring_ *ring, uint64_t position, uint64_t 
     __atomic_compare_exchange_n(&ring->cur, &taken, position, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+/* Tries to go on in another ring, now and then. */
+static void ring_leave(struct nt_log *log, struct nt_ring_ *ring)
+{
+    uint64_t skip = __atomic_load_n(&ring->skip, __ATOMIC_RELAXED);
+    if (skip)
+        __atomic_store_n(&ring->skip, skip - 1, __ATOMIC_RELAXED);
+    else if (!log_thread_switch_ring(log, ring))
+        __atomic_store_n(&ring->skip, RETRY_EVENTS, __ATOMIC_RELAXED);
+}
+
 bool nt_ring_announce_(struct nt_ring_ *ring, uint64_t position, uint64_t bytes, uint32_t index)
 {
     struct nt_log *log = &log_table[index & (LOG_MAX - 1)];
@@ -189,7 +210,7 @@ bool nt_ring_announce_(struct nt_ring_ *ring, uint64_t position, uint64_t bytes,
         positions_return(ring, position, bytes);
         __atomic_store_n(&shared->dropped, __atomic_load_n(&shared->dropped, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
         if (laps)
-            log_thread_switch_ring(log, ring);
+            ring_leave(log, ring);
         return false;
     }
     raise_to(&shared->reserved, end);

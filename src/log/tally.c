@@ -205,7 +205,9 @@ void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, uint64_t arg
     if (!tally)
         return;
     bool locked = object.handle >> 32 & NT_LAYOUT_LOCKED;
-    bool logged = __atomic_load_n(&log->map.control[entry - log->map.objects], __ATOMIC_RELAXED) & NT_MASK(kind);
+    /* by the handle's slot, not the entry's place: a handler that forks may change the map under us */
+    uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_;
+    bool logged = __atomic_load_n(&log->map.control[slot], __ATOMIC_RELAXED) & NT_MASK(kind);
     if (logged && !timed)
         at = nt_now();
     struct nt_event_ event = { at,

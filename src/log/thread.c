@@ -20,7 +20,6 @@
 struct thread_block {
     struct nt_thread_ seen;
     struct thread_block *next_free;
-    uint32_t owner; /* process */
     struct {
         const struct nt_log *log; /* whose ring it is */
         uint32_t uses;            /* the log's, then */
@@ -76,7 +75,7 @@ static struct thread_block *block_new(void)
     log_unlock(&process->lock);
     if (block) {
         block->next_free = NULL;
-        block->owner = 0;
+        block->seen.wiped[0].block = 0;
         if (thread_key_made && thread_key < KEYS_INLINE)
             pthread_setspecific(thread_key, block);
     }
@@ -88,9 +87,9 @@ static void rings_give(struct nt_thread_ *seen)
     for (uint32_t i = 0; i < LOG_MAX; i++) {
         struct nt_ring_ *ring = seen->log[i].ring;
         struct nt_log *log = &log_table[i];
-        bool current = log->used && seen->wiped[i].objects == (unsigned char *)log->map.objects;
+        bool current = log->used && seen->wiped[i].entered == (unsigned char *)log->map.objects;
         if (ring && ring->shared && current)
-            log_ring_give(log, ring->shared, ring->cur);
+            log_ring_give(ring->shared, ring->cur);
     }
 }
 
@@ -159,13 +158,13 @@ static struct nt_thread_log_ *part_make(struct nt_log *log)
 {
     if (!log_process_enter())
         return NULL;
-    if (log->owner != (uint32_t)getpid() && !log_forked(log))
+    if (!log_process()->mine[log->index] && !log_forked(log))
         return NULL;
     struct thread_block *block = block_mine();
     if (!block && !(block = block_new()))
         return NULL;
-    if (block->owner != (uint32_t)getpid()) { /* forked: what page 1 says is the parent's */
-        block->owner = (uint32_t)getpid();
+    if (!block->seen.wiped[0].block) { /* new, or forked: what page 1 says is the parent's */
+        block->seen.wiped[0].block = 1;
         memset(block->places, 0, sizeof(block->places));
     }
     struct nt_thread_log_ *part = &block->seen.log[log->index];
@@ -174,7 +173,9 @@ static struct nt_thread_log_ *part_make(struct nt_log *log)
     part->control = log->map.control;
     part->skip = ring_attach(log, block, part) ? 0 : RETRY_EVENTS;
     /* last: from here on handlers of this thread take the quick path */
-    __atomic_store_n(&block->seen.wiped[log->index].objects, (unsigned char *)log->map.objects, __ATOMIC_RELEASE);
+    block->seen.wiped[log->index].entered = (unsigned char *)log->map.objects;
+    __atomic_store_n(&block->seen.wiped[log->index].objects, log->sparse ? NULL : (unsigned char *)log->map.objects,
+                     __ATOMIC_RELEASE);
     nt_thread_ = &block->seen;
     return part;
 }
@@ -184,8 +185,8 @@ struct nt_thread_log_ *log_thread_enter(struct nt_log *log)
     if (!log->used)
         return NULL;
     struct nt_thread_ *thread = nt_thread_;
-    unsigned char *objects = __atomic_load_n(&thread->wiped[log->index].objects, __ATOMIC_RELAXED);
-    if (objects && objects == (unsigned char *)log->map.objects)
+    const unsigned char *entered = thread->wiped[log->index].entered;
+    if (entered && entered == (unsigned char *)log->map.objects)
         return &thread->log[log->index];
     const struct log_process *process = log_process();
     if (!process || process->refused[log->index])
@@ -218,17 +219,32 @@ struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part
 
 /* An event was left open for a whole lap: by a handler that jumped out of it, or by one that logs that much.
    It may still be written, so the ring is left to it for as long as the thread lives. */
-void log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring)
+bool log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring)
 {
     struct log_guard guard;
+    bool done = false;
     log_guard_enter(&guard);
     struct thread_block *block = block_mine();
     struct log_process *process = log_process();
     if (block && process && process->pid == (uint32_t)getpid()) {
         struct nt_thread_log_ *part = &block->seen.log[log->index];
-        if (part->ring == ring && ring_attach(log, block, part))
+        done = part->ring == ring && ring_attach(log, block, part);
+        if (done)
             __atomic_store_n(&ring->shared->state, NT_RING_RETIRED, __ATOMIC_RELEASE);
-        /* else: no other to be had; events are dropped until the thread ends */
     }
     log_guard_leave(&guard);
+    return done;
+}
+
+/* The log is about to be closed. */
+void log_thread_leave(struct nt_log *log)
+{
+    struct thread_block *block = block_mine();
+    struct nt_ring_ *ring = block ? block->seen.log[log->index].ring : NULL;
+    if (!block || block->seen.wiped[log->index].entered != (unsigned char *)log->map.objects)
+        return;
+    block->seen.wiped[log->index].objects = NULL;
+    block->seen.wiped[log->index].entered = NULL;
+    if (ring && ring->shared)
+        log_ring_give(ring->shared, ring->cur);
 }
