@@ -31,7 +31,7 @@ struct dead_log {
 
 struct retain_scratch {
     uint32_t count;
-    char entries[16384];
+    char entries[16384] __attribute__((aligned(8)));
     struct dead_log dead[DEAD_MAX];
 };
 
