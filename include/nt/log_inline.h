@@ -127,7 +127,8 @@ static inline void nt_record_put_(unsigned char *at, uint64_t position, uint64_t
     __atomic_store_n(&record->value, event->value, __ATOMIC_RELAXED);
     nt_pair_copy_(&record->sum, event->sum);
     /* argument, object and generation: one store; the object's upper bits say which log, and are ours */
-    nt_pair_copy_((struct nt_layout_pair *)(void *)&record->argument, (nt_pair_){ event->argument, event->object });
+    const nt_pair_ tail = { event->argument, event->object };
+    nt_pair_copy_((struct nt_layout_pair *)(void *)&record->argument, tail);
     /* release: partners are the readers, who load the commit word with acquire */
     __atomic_store_n(&record->commit, NT_LAYOUT_COMMIT(position, kind_flags), __ATOMIC_RELEASE);
 }

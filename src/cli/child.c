@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -96,8 +97,24 @@ void nt_cli_child_end(struct nt_cli_child *child, bool keep)
 
 /* ---- The command ---- */
 
+/* ---- Descriptors: one a log ---- */
+
+static struct rlimit files_before;
+
+void nt_cli_child_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    files_before = limit;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void exec(const struct nt_cli_child *child, char **command, int tell)
 {
+    if (files_before.rlim_max != 0)
+        (void)setrlimit(RLIMIT_NOFILE, &files_before);
     if (setenv("NTSCOPE_DIR", child->directory, 1) == 0 && setenv("NTSCOPE_KEEP", "all", 1) == 0) {
         signals_give_back(child);
         (void)execvp(command[0], command);

@@ -14,6 +14,8 @@ struct nt_cli_child {
     struct sigaction on_child; /* as it was */
 };
 
+/* Lets this process open as many files as it may, one a log; a command that it runs gets the limit as it was. */
+void nt_cli_child_limits(void);
 /* Makes a fresh directory for logs, inside the one named, else inside $NTSCOPE_DIR, else in /dev/shm (or /tmp
    where that cannot be written), and takes SIGINT, SIGTERM, SIGHUP and SIGQUIT until the end, so that
    it will be removed. 0 or a negative errno value; the end must follow in either case. */

@@ -253,7 +253,12 @@ static int open_output(struct job *job, bool command)
 {
     if (!job->values.output)
         return command ? STDERR_FILENO : job->cli->out_fd;
-    int file = open(job->values.output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+    if (nt_cli_sources_is_file(job->values.output)) {
+        nt_cli_say_of(job->cli, "will not write over the log ", job->values.output, "");
+        return -1;
+    }
+    /* not truncated: what is there stands until something is written in its place */
+    int file = open(job->values.output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
     if (file < 0) {
         int error = errno;
         char after[128];
@@ -286,6 +291,11 @@ static int run(struct nt_cli *cli, const struct nt_cli_command *command, int cou
     code = run_job(&job, &given);
     if (job.values.output) {
         code = nt_cli_finish(cli, code);
+        off_t end = lseek(out, 0, SEEK_CUR);
+        if (end > 0 && ftruncate(out, end) != 0 && errno != EINVAL) {
+            nt_cli_say_of(cli, "cannot cut ", job.values.output, " behind what was written");
+            code = code == NT_CLI_OK ? NT_CLI_BAD : code;
+        }
         (void)close(out);
     }
     return code;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/child.h"
 #include "cli/cli.h"
 
 #ifndef NT_CLI_VERSION
@@ -87,6 +88,7 @@ int main(int count, char **arguments)
 {
     struct nt_cli cli;
     fill_streams();
+    nt_cli_child_limits();
     nt_cli_init(&cli, STDOUT_FILENO, stderr);
     int code = run(&cli, count > 0 ? count - 1 : 0, arguments + 1);
     code = nt_cli_finish(&cli, code);

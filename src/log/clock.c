@@ -3,6 +3,7 @@
 #include <cpuid.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,7 +44,10 @@ void log_clock_init(void)
     unsigned eax, ebx, ecx, edx;
     /* bit 8 of leaf 0x80000007: the TSC runs at a constant rate in all states (AMD APM 3, Intel SDM 2A, CPUID) */
     bool invariant = __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & 1u << 8);
-    nt_clock_tsc_ = invariant && tsc_is_clocksource();
+    int allowed = PR_TSC_ENABLE;
+    if (prctl(PR_GET_TSC, &allowed, 0, 0, 0) != 0)
+        allowed = PR_TSC_ENABLE;
+    nt_clock_tsc_ = allowed == PR_TSC_ENABLE && invariant && tsc_is_clocksource();
 }
 
 /* Reads the three clocks between two looks at the ticks; of some tries the tightest counts. */

@@ -77,7 +77,13 @@ int log_directory_open(const struct log_settings *settings, char *ret_path, size
         size = snprintf(ret_path, path_size, "/dev/shm/ntscope-%u", (unsigned)geteuid());
     if (size < 0 || (size_t)size >= path_size)
         return -ENAMETOOLONG;
-    bool made = mkdir(ret_path, settings->flags & NT_LOG_GROUP_READABLE ? 0750 : 0700) == 0;
+    const char *last = strrchr(ret_path, '/');
+    /* a directory of one run of `ntscope stat -- CMD` is not made again once that is over */
+    bool may = strncmp(last ? last + 1 : ret_path, "ntscope-run-", 12) != 0;
+    mode_t mode = settings->flags & NT_LOG_GROUP_READABLE ? 0750 : 0700;
+    bool made = may && mkdir(ret_path, mode) == 0;
+    if (made) /* whatever the umask is */
+        chmod(ret_path, mode);
     int fd = log_openat(AT_FDCWD, ret_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
@@ -163,7 +169,7 @@ static void header_fill(struct nt_log *log, struct nt_layout_header *header, con
     header->version = NT_LAYOUT_VERSION;
     header->header_size = sizeof(*header);
     header->flags = nt_clock_tsc_ ? NT_HEADER_CLOCK_TSC : 0;
-    uint64_t name = mix(identity->pid_namespace);
+    uint64_t name = mix(identity->pid_namespace + log->index);
     for (const char *c = settings->name; *c; c++)
         name = mix(name + (unsigned char)*c);
     header->id = mix(identity->image ^ mix(identity->start_time ^ (uint64_t)identity->pid << 32) ^ name);
@@ -187,19 +193,36 @@ static void header_fill(struct nt_log *log, struct nt_layout_header *header, con
     string_put(header, NT_HEADER_NAME, header->name, sizeof(header->name), settings->name);
 }
 
+/* Plans a file that the process's limits allow: beyond that of a file's size ftruncate would not fail but kill, and
+   of a limited address space the program wants most for itself. */
+static int file_plan(struct nt_layout_header *plan, uint64_t cap)
+{
+    const struct {
+        __rlimit_resource_t resource;
+        uint64_t part;
+        int error;
+    } limits[] = { { RLIMIT_FSIZE, 1, -EFBIG }, { RLIMIT_AS, 8, -ENOMEM } };
+    uint64_t size = log_layout_plan(plan, cap);
+    for (int i = 0; i < 2; i++) {
+        struct rlimit limit;
+        if (getrlimit(limits[i].resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+            continue;
+        while (size > limit.rlim_cur / limits[i].part && cap / 2 >= CAP_MIN)
+            size = log_layout_plan(plan, cap /= 2);
+        if (size > limit.rlim_cur / limits[i].part)
+            return limits[i].error;
+    }
+    return 0;
+}
+
 /* The file's first pages: header, live page, bitmap, redo. */
 static int file_fill(struct nt_log *log, int fd, const struct log_identity *identity)
 {
     struct nt_layout_header plan = { 0 };
-    struct rlimit limit;
-    uint64_t cap = log->settings.cap_bytes;
-    uint64_t size = log_layout_plan(&plan, cap);
-    /* beyond the limit ftruncate would not fail but kill */
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0)
-        while (limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur && cap / 2 >= CAP_MIN)
-            size = log_layout_plan(&plan, cap /= 2);
-    if (limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur)
-        return -EFBIG;
+    int error = file_plan(&plan, log->settings.cap_bytes);
+    if (error < 0)
+        return error;
+    uint64_t size = plan.file_size;
     if (ftruncate(fd, (off_t)size) != 0)
         return -errno;
     struct log_map *map = &log->map;

@@ -14,6 +14,9 @@
 static void ancestor_push(struct nt_log *log)
 {
     uint32_t keep = log->ancestor_count < LOG_ANCESTORS ? log->ancestor_count : LOG_ANCESTORS - 1;
+    const struct log_map *last = &log->ancestors[LOG_ANCESTORS - 1];
+    if (log->ancestor_count == LOG_ANCESTORS && last->base)
+        munmap(last->base, last->size);
     memmove(&log->ancestors[1], &log->ancestors[0], keep * sizeof(log->ancestors[0]));
     log->ancestors[0] = log->map;
     log->ancestor_count = keep + 1;

@@ -65,6 +65,11 @@ void log_unlock(uint32_t *lock)
     __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
+struct log_process *log_process_peek(void)
+{
+    return __atomic_load_n(&process_page, __ATOMIC_ACQUIRE);
+}
+
 struct log_process *log_process(void)
 {
     struct log_process *page = __atomic_load_n(&process_page, __ATOMIC_ACQUIRE);
@@ -84,6 +89,11 @@ struct log_process *log_process(void)
         return other;
     }
     return page;
+}
+
+bool log_process_is_ours(const struct log_process *process)
+{
+    return __atomic_load_n(&process->pid, __ATOMIC_ACQUIRE) == (uint32_t)getpid();
 }
 
 bool log_process_enter(void)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/process.h"
@@ -86,6 +87,29 @@ static bool sizes_take(const nt_log_options *options, struct log_settings *setti
            !(options->flags & ~(uint32_t)NT_LOG_GROUP_READABLE);
 }
 
+/* A relative one is made absolute: a child may go elsewhere before its first count. */
+static bool directory_take(char *to, size_t size, const char *directory)
+{
+    if (!directory[0] || directory[0] == '/')
+        return text_take(to, size, directory, "");
+    if (syscall(SYS_getcwd, to, size) <= 0)
+        return false;
+    size_t length = strlen(to);
+    if (length + 1 >= size)
+        return false;
+    to[length] = '/';
+    return text_take(to + length + 1, size - length - 1, directory, "");
+}
+
+/* As asked for, "" for the user's default. */
+static const char *directory_wanted(const nt_log_options *options)
+{
+    const char *environment = secure_getenv("NTSCOPE_DIR");
+    if (options->directory && options->directory[0])
+        return options->directory;
+    return environment ? environment : "";
+}
+
 static int settings_take(const nt_log_options *options, struct log_settings *settings)
 {
     char name[64], host[256] = "", domain[33];
@@ -99,13 +123,11 @@ static int settings_take(const nt_log_options *options, struct log_settings *set
     boot_id_text(domain);
     if (gethostname(host, sizeof(host) - 1) != 0 || !host[0])
         memcpy(host, "localhost", sizeof("localhost"));
-    const char *directory = secure_getenv("NTSCOPE_DIR");
     bool fits = text_take(settings->name, sizeof(settings->name), options->name, name) &&
                 text_take(settings->node, sizeof(settings->node), options->node, host) &&
                 text_take(settings->host, sizeof(settings->host), options->host, host) &&
                 text_take(settings->domain, sizeof(settings->domain), options->clock_domain, domain) &&
-                text_take(settings->directory, sizeof(settings->directory) - 192, options->directory,
-                          directory ? directory : "");
+                directory_take(settings->directory, sizeof(settings->directory) - 192, directory_wanted(options));
     return fits && name_good(settings->name) ? 0 : -EINVAL;
 }
 
@@ -290,8 +312,12 @@ __attribute__((constructor)) static void library_load(void)
 /* An orderly end: the logs say so. Counting goes on to work, for others' destructors may still do so. */
 __attribute__((destructor)) static void library_end(void)
 {
-    const struct log_process *process = log_process();
-    if (!process || process->pid != (uint32_t)getpid())
+    /* nothing of ours, not even a system call, in a program that only links the library */
+    const struct log_process *process = log_process_peek();
+    bool open = false;
+    for (uint32_t i = 0; i < LOG_MAX; i++)
+        open |= log_table[i].used;
+    if (!process || !open || !log_process_is_ours(process))
         return;
     struct log_guard guard;
     log_guard_enter(&guard);

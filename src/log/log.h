@@ -99,6 +99,9 @@ bool log_lock(uint32_t *lock);
 void log_unlock(uint32_t *lock);
 /* The wiped page, or NULL if the system has none to give. */
 struct log_process *log_process(void);
+struct log_process *log_process_peek(void); /* NULL also if it was never needed */
+/* Whether the state is this process's: not a vfork child's, nor a forked one's that has not counted yet. */
+bool log_process_is_ours(const struct log_process *process);
 /* Whether this process may make things: it is not a vfork child and not foreign to the state; adopts the
    state after a fork. */
 bool log_process_enter(void);

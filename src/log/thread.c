@@ -103,7 +103,7 @@ static void thread_end(void *arg)
     nt_thread_ = &thread_none;
     struct log_process *process = log_process();
     /* a vfork child shares the page but may not end the parent's thread; a forked one finds it wiped */
-    if (process && process->pid == (uint32_t)getpid() && log_lock(&process->lock)) {
+    if (process && log_process_is_ours(process) && log_lock(&process->lock)) {
         rings_give(&block->seen);
         memset(block, 0, sizeof(*block));
         block->next_free = process->free_threads;
@@ -209,7 +209,7 @@ struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part
     log_guard_enter(&guard);
     struct thread_block *block = block_mine();
     struct log_process *process = log_process();
-    if (block && process && process->pid == (uint32_t)getpid())
+    if (block && process && log_process_is_ours(process))
         ring = ring_attach(log, block, part);
     if (!ring)
         part->skip = RETRY_EVENTS;
@@ -226,7 +226,7 @@ bool log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring)
     log_guard_enter(&guard);
     struct thread_block *block = block_mine();
     struct log_process *process = log_process();
-    if (block && process && process->pid == (uint32_t)getpid()) {
+    if (block && process && log_process_is_ours(process)) {
         struct nt_thread_log_ *part = &block->seen.log[log->index];
         done = part->ring == ring && ring_attach(log, block, part);
         if (done)

@@ -306,7 +306,7 @@ static bool object_try(struct live_objects *objects, const struct nt_layout_obje
     redo_look(objects);
     /* acquire: partner is the writer's release once the description is whole */
     uint32_t generation = __atomic_load_n(&entry->generation, __ATOMIC_ACQUIRE);
-    bool told = generation != 0 && is_told(entry);
+    bool told = (generation & ~NT_LAYOUT_LOCKED) != 0 && is_told(entry);
     if (told) {
         objects->own.count = objects->gone.count = objects->base.count = objects->lineage.count = 0;
         description_read(objects, entry, slot, generation);
