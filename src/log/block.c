@@ -31,6 +31,10 @@ uint32_t log_block_new(struct log_map *map, uint32_t units)
         memcpy(list, map->blocks + (uint64_t)block * 64, sizeof(*list));
     } else {
         block = map->live->blocks;
+        /* tallies leave what folds may need */
+        if (units == 4 && !log_is_backed(map, map->blocks + (uint64_t)block * 64, 256) &&
+            map->live->backed + map->header->cap / 32 > map->header->cap)
+            return 0;
         if (block > map->block_max - units ||
             !region_grow(map, map->blocks, (uint64_t)block * 64, (uint64_t)units * 64, (uint64_t)map->block_max * 64))
             return 0;

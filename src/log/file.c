@@ -129,7 +129,11 @@ bool log_back(struct log_map *map, const void *address, uint64_t bytes)
     if (first >= end)
         return false;
     uint64_t size = (end - first) * NT_LAYOUT_PAGE;
-    if (__atomic_load_n(&map->live->backed, __ATOMIC_RELAXED) + size > map->header->cap)
+    /* the last part of the cap is for blocks alone, so that closed objects can always be folded and used again */
+    uint64_t kept = (const unsigned char *)address >= map->blocks && (const unsigned char *)address < map->strings
+                        ? 0
+                        : map->header->cap / 32;
+    if (__atomic_load_n(&map->live->backed, __ATOMIC_RELAXED) + size + kept > map->header->cap)
         return false;
     bool done = madvise(map->base + first * NT_LAYOUT_PAGE, size, MADV_POPULATE_WRITE) == 0;
     if (done)
@@ -241,7 +245,7 @@ static int file_fill(struct nt_log *log, int fd, const struct log_identity *iden
     map->live->lock = 1; /* held until the program's own object is there: log_open_file */
     map->live->blocks = 1;
     map->live->strings = 1;
-    return log_back(map, map->redo, sizeof(*map->redo)) ? 0 : -ENOSPC;
+    return log_back(map, map->redo, sizeof(*map->redo)) && log_object_root(log) ? 0 : -ENOSPC;
 }
 
 static int file_create(struct nt_log *log, int directory, const char *name, const struct log_identity *identity)

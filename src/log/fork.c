@@ -2,9 +2,15 @@
 /* A forked child's log: made at its first count, its objects registered one by one as they are used, each in
    the slot and generation that it has in the parent's log, with the parent's sums as its base. The parent's
    file is only read. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/process.h"
 
 #include "log/log.h"
 
@@ -25,7 +31,6 @@ static void ancestor_push(struct nt_log *log)
 static void child_start(struct nt_log *log)
 {
     const struct log_map *parent = &log->ancestors[0];
-    log_object_root(log);
     log_kinds_copy(&log->map, parent);
     /* new objects go behind every slot that may be inherited */
     uint32_t slots = log->inherited < log->map.slot_max ? log->inherited : log->map.slot_max;
@@ -100,6 +105,49 @@ bool log_forked(struct nt_log *log)
     return mine;
 }
 
+/* ---- fork() itself ---- */
+
+/* In the place of a map, at its addresses, in one step: threads may be counting there right now. Without access at
+   first, and unlocked: under mlockall(MCL_FUTURE) all of it would be populated. */
+void log_map_blank(struct log_map *map)
+{
+    void *blank = mmap(NULL, map->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (blank == MAP_FAILED)
+        return;
+    munlock(blank, map->size);
+    if (mprotect(blank, map->size, PROT_READ | PROT_WRITE) != 0 ||
+        mremap(blank, map->size, map->size, MREMAP_MAYMOVE | MREMAP_FIXED, map->base) == MAP_FAILED)
+        munmap(blank, map->size);
+}
+
+static uint64_t forked_at;
+
+void log_fork_prepare(void)
+{
+    __atomic_store_n(&forked_at, nt_now(), __ATOMIC_RELAXED);
+}
+
+/* A handler may fork in the middle of an event, and the child finishes that event too, at the same addresses: so these
+   must not be the parent's any more. The child reads the parent's log at others. */
+void log_fork_child(void)
+{
+    int saved = errno;
+    for (uint32_t i = 0; i < LOG_MAX; i++) {
+        struct nt_log *log = &log_table[i];
+        if (!log->used || !log->map.base)
+            continue;
+        struct log_map moved = log->map;
+        moved.base = mremap(log->map.base, 0, log->map.size, MREMAP_MAYMOVE);
+        if ((void *)moved.base == MAP_FAILED)
+            continue;
+        log_layout_bind(&moved);
+        moved.left_at = __atomic_load_n(&forked_at, __ATOMIC_RELAXED);
+        log_map_blank(&log->map);
+        log->map = moved;
+    }
+    errno = saved;
+}
+
 /* ---- objects ---- */
 
 static const struct nt_layout_object *ancestor_entry(const struct nt_log *log, uint32_t slot, uint32_t generation,
@@ -118,6 +166,31 @@ static const struct nt_layout_object *ancestor_entry(const struct nt_log *log, u
             break;
     }
     return NULL;
+}
+
+/* Whether the handle was stale already when this process was forked. What the parent does later does not matter. */
+static bool ancestor_stale(const struct nt_log *log, uint32_t slot, uint32_t generation)
+{
+    for (uint32_t i = 0; i < log->ancestor_count; i++) {
+        const struct log_map *map = &log->ancestors[i];
+        if (slot >= map->slot_max || !log_is_backed(map, &map->objects[slot], sizeof(map->objects[slot])))
+            continue;
+        const struct nt_layout_object *entry = &map->objects[slot];
+        uint64_t closed = __atomic_load_n(&entry->closed, __ATOMIC_RELAXED);
+        if (entry->generation)
+            return entry->generation == generation ? closed && closed < map->left_at : entry->opened < map->left_at;
+    }
+    return false;
+}
+
+/* Whether the process of a log may still count there. */
+static bool ancestor_lives(const struct log_map *map)
+{
+    struct nt_process_status status;
+    if (map->header->pid_namespace != nt_process_pid_namespace())
+        return true;
+    int error = nt_process_status(map->header->pid, &status);
+    return error != -ESRCH && (error < 0 || (status.start_time == map->header->start_time && status.state != 'Z'));
 }
 
 struct base_step {
@@ -200,7 +273,7 @@ static struct nt_layout_object *register_one(struct nt_log *log, uint32_t slot, 
     plan.described = NT_DESCRIBED_FORKED | NT_DESCRIBED_UNKNOWN;
     plan.parent_generation = map->objects[0].generation;
     if (from) {
-        plan_describe(&plan, from_map, from, (uint32_t)getppid() == log->origin_pid);
+        plan_describe(&plan, from_map, from, ancestor_lives(from_map));
         plan.name_size = from->name_size <= NT_LAYOUT_NAME ? from->name_size : NT_LAYOUT_NAME;
         memcpy(name, from_map->strings + (uint64_t)from->name * 16, plan.name_size);
     }
@@ -241,7 +314,9 @@ struct nt_layout_object *log_fork_register(struct nt_log *log, uint32_t slot, ui
     struct nt_layout_object *entry = NULL;
     bool closed = false;
     log_guard_enter(&guard);
-    if (slot < log->map.slot_max && log_lock(&log->map.live->lock)) {
+    if (ancestor_stale(log, slot, generation)) {
+        closed = true;
+    } else if (slot < log->map.slot_max && log_lock(&log->map.live->lock)) {
         entry = register_chain(log, slot, generation);
         closed = !entry && log_is_backed(&log->map, &log->map.objects[slot], sizeof(log->map.objects[slot])) &&
                  log->map.objects[slot].last_generation;

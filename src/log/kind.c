@@ -24,22 +24,37 @@ static bool name_good(const char *name, size_t size)
     return true;
 }
 
+static bool field_good(const nt_field *field)
+{
+    size_t size = field->name ? strlen(field->name) : 0;
+    return size && size <= sizeof(((struct nt_layout_field *)0)->name) && !field->reserved &&
+           field->type >= NT_FIELD_U64 && field->type <= NT_FIELD_ID;
+}
+
+static bool options_good(const nt_kind_options *options)
+{
+    uint32_t reserved = 0;
+    for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]); i++)
+        reserved |= options->reserved[i];
+    return options->size == sizeof(*options) && !reserved && options->field_count <= NT_LAYOUT_FIELDS &&
+           (options->fields || !options->field_count);
+}
+
 /* Writes down what the options say; false: they are bad. */
 static bool kind_describe(const nt_kind_options *options, struct nt_layout_kind *ret_kind)
 {
     struct nt_layout_kind kind = { .policy = options->keep != 0 };
     size_t size = options->name ? strlen(options->name) : 0;
-    if (options->size != sizeof(*options) || options->field_count > NT_LAYOUT_FIELDS ||
-        (options->field_count && !options->fields) || !size || !name_good(options->name, size))
+    if (!options_good(options) || !size || !name_good(options->name, size))
         return false;
     kind.name_size = (uint8_t)size;
     memcpy(kind.name, options->name, size);
     kind.field_count = (uint8_t)options->field_count;
     for (uint32_t i = 0; i < options->field_count; i++) {
         const nt_field *field = &options->fields[i];
-        size = field->name ? strlen(field->name) : 0;
-        if (!size || size > sizeof(kind.fields[i].name) || field->type < NT_FIELD_U64 || field->type > NT_FIELD_ID)
+        if (!field_good(field))
             return false;
+        size = strlen(field->name);
         kind.fields[i].type = (uint8_t)field->type;
         kind.fields[i].name_size = (uint8_t)size;
         memcpy(kind.fields[i].name, field->name, size);
@@ -115,7 +130,7 @@ void log_kinds_copy(struct log_map *to, const struct log_map *from)
 struct payload {
     uint32_t size, room;
     bool truncated;
-    unsigned char bytes[NT_LAYOUT_PAYLOAD];
+    unsigned char bytes[NT_LAYOUT_PAYLOAD + NT_LAYOUT_CONTINUED]; /* the last slot is read whole */
 };
 
 static void payload_add(struct payload *payload, const void *data, size_t size)
@@ -207,10 +222,7 @@ static void data_log(struct nt_log *log, struct nt_thread_log_ *part, nt_kind ki
     payload_fields(&payload, known ? &log->map.kinds[kind - NT_LAYOUT_USER_KIND] : &none, values, count);
     size_t tail = payload.size % NT_LAYOUT_CONTINUED; /* nothing of the stack gets into the file */
     if (tail)
-        memset(payload.bytes + payload.size, 0,
-               NT_LAYOUT_CONTINUED - tail < sizeof(payload.bytes) - payload.size
-                   ? NT_LAYOUT_CONTINUED - tail
-                   : sizeof(payload.bytes) - payload.size);
+        memset(payload.bytes + payload.size, 0, NT_LAYOUT_CONTINUED - tail);
     data_put(ring, &payload, kind, event);
 }
 
@@ -221,7 +233,7 @@ void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const n
     if (!log || kind == NT_KIND_NONE || kind >= NT_LAYOUT_CONTINUATION)
         return;
     struct nt_thread_log_ *part = log_thread_enter(log);
-    struct nt_layout_object *entry = part ? log_object_enter(log, object) : NULL;
+    struct nt_layout_object *entry = part || log_is_ours(log) ? log_object_enter(log, object) : NULL;
     struct nt_layout_tally *tally = entry ? log_tally(log, entry, kind) : NULL;
     if (!tally)
         return;

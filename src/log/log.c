@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -160,8 +161,6 @@ void log_opened(struct nt_log *log, bool made)
 {
     struct nt_layout_live *live = log->map.live;
     if (made) {
-        if (!log->origin)
-            log_object_root(log);
         log_clock_pair(log, true);
     } else if (!log_lock(&live->lock)) {
         return;
@@ -249,13 +248,14 @@ static void map_bury(struct nt_log *log)
         munmap(log->remains, log->remains_size);
     log->remains = log->map.base;
     log->remains_size = log->map.size;
-    /* without access first, and unlocked: under mlockall it would all be backed */
-    void *base = mmap(log->remains, log->remains_size, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (base != MAP_FAILED) {
-        munlock(base, log->remains_size);
-        mprotect(base, log->remains_size, PROT_READ | PROT_WRITE);
-    }
+    /* Who is in the tables leaves them first: its lock would stay behind in the file. */
+    struct nt_layout_live *live = log->map.live, *file = mremap(live, 0, NT_LAYOUT_PAGE, MREMAP_MAYMOVE);
+    bool locked = (void *)file != MAP_FAILED && log_lock(&live->lock);
+    log_map_blank(&log->map);
+    if (locked)
+        log_unlock(&file->lock);
+    if ((void *)file != MAP_FAILED)
+        munmap(file, NT_LAYOUT_PAGE);
 }
 
 static void log_end(struct nt_log *log)
@@ -268,8 +268,7 @@ static void log_end(struct nt_log *log)
     log->used = false;
     process->mine[log->index] = process->refused[log->index] = false;
     if (log->map.base)
-        map_bury(log);
-    log->map.objects = NULL;
+        map_bury(log); /* the map's pointers stay: threads may be using them */
 }
 
 void nt_log_close(nt_log *take_log)
@@ -306,6 +305,7 @@ __attribute__((constructor)) static void library_load(void)
     pair_is_atomic = __builtin_cpu_supports("avx");
     log_clock_init();
     log_thread_init();
+    pthread_atfork(log_fork_prepare, NULL, log_fork_child);
     errno = saved;
 }
 

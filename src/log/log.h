@@ -31,6 +31,7 @@ struct log_map {
     unsigned char *records;
     uint32_t slot_max, block_max, string_max, ring_max, kind_max;
     uint64_t record_bytes;
+    uint64_t left_at; /* ticks of the fork that made it an ancestor's, 0 not known */
 };
 
 /* What identifies a process image. */
@@ -133,6 +134,8 @@ void log_retain(const struct log_settings *settings);
 void log_thread_init(void);
 /* The calling thread's part for a log, ready to count; NULL: cannot be had. */
 struct nt_thread_log_ *log_thread_enter(struct nt_log *log);
+/* Whether this process may count in the log, if need be without a thread's part: for that there may be no memory. */
+bool log_is_ours(const struct nt_log *log);
 /* A ring for a thread that has none, if it is time to try. */
 struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part);
 bool log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring);
@@ -186,7 +189,7 @@ static inline bool log_object_is(const struct nt_layout_object *entry, uint32_t 
 }
 /* The entry of a living object, registered first if a fork made it ours; NULL: gone. */
 struct nt_layout_object *log_object_enter(struct nt_log *log, nt_object object);
-void log_object_root(struct nt_log *log);
+bool log_object_root(struct nt_log *log); /* false: no room */
 struct nt_log *log_of(nt_object object);
 void log_control_init(struct log_map *map, uint32_t slot, uint32_t generation, uint64_t mask);
 bool log_object_back(struct log_map *map, uint32_t slot);
@@ -200,6 +203,9 @@ void log_kinds_copy(struct log_map *to, const struct log_map *from);
 /* ---- fork.c ---- */
 bool log_forked(struct nt_log *log); /* makes the child's file; false: it has none */
 /* NULL: not inherited or closed since, or, *ret_refused, no room. */
+void log_fork_prepare(void);             /* called by fork() itself, before … */
+void log_fork_child(void);               /* … and after, in the child */
+void log_map_blank(struct log_map *map); /* puts memory that nobody sees in the place of a map */
 struct nt_layout_object *log_fork_register(struct nt_log *log, uint32_t slot, uint32_t generation, bool *ret_refused);
 
 #endif

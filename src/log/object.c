@@ -198,7 +198,7 @@ static nt_object object_opened(struct nt_log *log, uint32_t slot, uint32_t gener
 }
 
 /* The program's own object, at slot 0; the lock is held. */
-void log_object_root(struct nt_log *log)
+bool log_object_root(struct nt_log *log)
 {
     struct log_object_plan plan = { .name = log->settings.name,
                                     .name_size = strlen(log->settings.name),
@@ -206,8 +206,10 @@ void log_object_root(struct nt_log *log)
                                     .discipline = NT_SHARED,
                                     .mask = NT_MASK_DEFAULT };
     uint32_t slot;
-    if (object_make(&log->map, &plan, &slot))
-        log_object_publish(&log->map.objects[slot]);
+    if (!object_make(&log->map, &plan, &slot))
+        return false;
+    log_object_publish(&log->map.objects[slot]);
+    return true;
 }
 
 nt_object nt_log_object(nt_log *log)
@@ -230,7 +232,7 @@ static struct log_object_plan plan_new(const struct log_map *map, const nt_objec
                                        const struct nt_layout_object *parent)
 {
     struct log_object_plan plan = { .name = options->name ? options->name : "", .name_size = options->name_size };
-    if (!plan.name_size)
+    if (!plan.name_size || !options->name)
         plan.name_size = strlen(plan.name);
     if (plan.name_size > NT_LAYOUT_NAME)
         plan.name_size = NT_LAYOUT_NAME;

@@ -88,7 +88,9 @@ static struct nt_layout_ring *ring_idle(struct nt_log *log)
     struct nt_layout_ring *best = NULL;
     for (uint32_t i = 0; i < map->live->rings && i < map->ring_max; i++) {
         struct nt_layout_ring *ring = &map->rings[i];
-        if (ring->state == NT_RING_IDLE && (!best || ring->idle_since < best->idle_since))
+        /* acquire: partner is log_ring_give, which holds no lock */
+        if (__atomic_load_n(&ring->state, __ATOMIC_ACQUIRE) == NT_RING_IDLE &&
+            (!best || ring->idle_since < best->idle_since))
             best = ring;
     }
     return best;
@@ -245,8 +247,8 @@ void log_ring_close(struct nt_ring_ *ring, bool outermost)
 
 struct nt_ring_ *log_ring_of(struct nt_log *log, struct nt_thread_log_ *part)
 {
-    struct nt_ring_ *ring = __atomic_load_n(&part->ring, __ATOMIC_RELAXED);
-    if (!ring->shared) /* the stand-in */
+    struct nt_ring_ *ring = part ? __atomic_load_n(&part->ring, __ATOMIC_RELAXED) : NULL;
+    if (ring && !ring->shared) /* the stand-in */
         ring = log_thread_ring(log, part);
     if (!ring)
         __atomic_fetch_add(&log->map.live->dropped_no_ring, 1, __ATOMIC_RELAXED);

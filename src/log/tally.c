@@ -199,7 +199,7 @@ void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, uint64_t arg
     struct nt_layout_tally *tally = entry ? nt_tally_inline_(entry, kind) : NULL;
     struct nt_thread_log_ *part = log_thread_enter(log);
     if (!tally) {
-        entry = part ? log_object_enter(log, object) : NULL;
+        entry = part || log_is_ours(log) ? log_object_enter(log, object) : NULL;
         tally = entry ? log_tally(log, entry, kind) : NULL;
     }
     if (!tally)

@@ -248,3 +248,9 @@ void log_thread_leave(struct nt_log *log)
     if (ring && ring->shared)
         log_ring_give(ring->shared, ring->cur);
 }
+
+bool log_is_ours(const struct nt_log *log)
+{
+    const struct log_process *process = log_process();
+    return log->used && process && log_process_is_ours(process) && process->mine[log->index];
+}
