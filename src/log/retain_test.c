@@ -43,7 +43,7 @@ static void dead_make(const char *name, unsigned number)
     log_make(name, self.pid_namespace, self.pid, self.start_time + 1, number);
 }
 
-static bool is_there(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static bool is_there(const char *format, ...)
 {
     char path[512];
     va_list arguments;
