@@ -124,7 +124,6 @@ static void task_ended(void *arg)
     struct task *task = arg;
     for (int i = 0; i < 100; i++)
         nt_object_count(task->object, NT_READ, 1);
-    /* the thread sanitizer takes a thread for ended before its destructors run */
     if (__atomic_sub_fetch(&task->rounds, 1, __ATOMIC_RELAXED) > 0)
         pthread_setspecific(task->key, task);
 }
@@ -132,6 +131,10 @@ static void task_ended(void *arg)
 static void destructors_that_count(void **state)
 {
     (void)state;
+#if defined(__SANITIZE_THREAD__)
+    print_message("the thread sanitizer takes a thread for ended before its destructors run\n");
+    return;
+#endif
     nt_log *log = test_log(1 << 20, 16384);
     struct view view = view_open(nt_log_path(log));
     nt_object object = test_object(log, "x", (nt_object){ 0 }, NT_SHARED);
