@@ -29,6 +29,7 @@ run() {
     unshare --mount --pid --fork --kill-child sh -euc '
         root=$1 command=$2
         mount --make-rprivate /
+        mount --bind "$root" "$root" # so that its / is a mount, as on any machine
         mount -t proc proc "$root/proc"
         mount --rbind --make-rslave /sys "$root/sys"
         mount --rbind --make-rslave /dev "$root/dev"

@@ -141,10 +141,11 @@ void log_rings_give_all(struct nt_log *log)
     struct log_map *map = &log->map;
     for (uint32_t i = 0; i < map->live->rings && i < map->ring_max; i++) {
         struct nt_layout_ring *ring = &map->rings[i];
-        bool ours = ring->owners &&
+        bool ours = __atomic_load_n(&ring->owners, __ATOMIC_ACQUIRE) &&
                     ring->owner[(ring->owners - 1) % NT_LAYOUT_OWNERS].copy == (uint64_t)(uintptr_t)&log_table;
-        if (ours && (ring->state == NT_RING_OWNED || ring->state == NT_RING_RETIRED))
-            log_ring_give(ring, ring->reserved);
+        uint32_t state = __atomic_load_n(&ring->state, __ATOMIC_ACQUIRE);
+        if (ours && (state == NT_RING_OWNED || state == NT_RING_RETIRED))
+            log_ring_give(ring, __atomic_load_n(&ring->reserved, __ATOMIC_RELAXED));
     }
 }
 
