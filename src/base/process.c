@@ -150,10 +150,14 @@ uint64_t nt_process_pid_namespace(void)
         errno = saved; /* /proc is another namespace's: its numbers say nothing to us */
         return 0;
     }
-    struct stat status;
+    /* Start times are shifted in a time namespace, so that one counts too, unless it is the first
+       (PROC_TIME_INIT_INO of linux/proc_ns.h) or the kernel knows none. */
+    const uint64_t first_time = 0xEFFFFFFA;
+    struct stat status, time;
     long error = syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &status, 0);
+    bool shifted = syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/time", &time, 0) == 0 && time.st_ino != first_time;
     errno = saved;
-    return error == 0 ? status.st_ino : 0;
+    return error != 0 ? 0 : shifted ? status.st_ino ^ (uint64_t)time.st_ino << 32 : status.st_ino;
 }
 
 static int hex_digit(char c)

@@ -15,7 +15,8 @@ struct nt_process_status {
 
 /* 0, -ESRCH (no such process), or another negative errno value (no /proc, not readable). */
 int nt_process_status(uint32_t pid, struct nt_process_status *ret_status);
-/* Inode of the caller's pid namespace, 0 if it cannot be told. */
+/* Tells where pids and start times mean the same: the inode of the caller's pid namespace, with that of its time
+   namespace unless that is the first one. 0 if it cannot be told. */
 uint64_t nt_process_pid_namespace(void);
 /* 0 or a negative errno value; the boot id is zero then. */
 int nt_process_boot_id(uint8_t ret_id[16]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many logs of dead programs are kept: the newest 4 of a log name, at most 256 MiB of a user's. A log is
+/* How many logs of dead programs are kept: the newest 4 of a log name, at most 256 MiB and 1024 of a user's. A log is
    dead when its process, in our own pid namespace, is gone, a zombie, or is us before an exec. Whatever cannot
    be told is left alone. */
 #ifndef _GNU_SOURCE
@@ -91,18 +91,39 @@ static bool is_dead(const struct name_parts *parts, const struct log_identity *i
     return status.start_time != parts->start_time || status.state == 'Z' || status.state == 'X';
 }
 
+/* Where a dead log is noted. As many as there are places stay: for one more the oldest is removed. NULL: the new
+   one is the oldest. */
+static struct dead_log *dead_place(struct retain_scratch *scratch, int directory, int64_t made)
+{
+    if (scratch->count < DEAD_MAX)
+        return &scratch->dead[scratch->count++];
+    struct dead_log *oldest = &scratch->dead[0];
+    for (uint32_t i = 1; i < DEAD_MAX; i++)
+        if (scratch->dead[i].made < oldest->made)
+            oldest = &scratch->dead[i];
+    if (oldest->made >= made)
+        return NULL;
+    unlinkat(directory, oldest->file, 0);
+    return oldest;
+}
+
 static void entry_look(struct retain_scratch *scratch, int directory, const char *file,
                        const struct log_identity *identity)
 {
     struct name_parts parts;
     struct stat st;
-    if (scratch->count == DEAD_MAX || !name_split(file, &parts) || !is_dead(&parts, identity))
+    if (!name_split(file, &parts) || !is_dead(&parts, identity))
         return;
     if (fstatat(directory, file, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
         st.st_nlink != 1)
         return;
-    struct dead_log *dead = &scratch->dead[scratch->count++];
-    dead->made = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+    int64_t made = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
+    struct dead_log *dead = dead_place(scratch, directory, made);
+    if (!dead) {
+        unlinkat(directory, file, 0);
+        return;
+    }
+    dead->made = made;
     dead->bytes = (uint64_t)st.st_blocks * 512;
     dead->name_size = parts.name_size;
     memcpy(dead->file, file, strlen(file) + 1);
