@@ -90,7 +90,8 @@ typedef struct nt_log_options {
    Returns 0, or -NT_EDISABLED (NTSCOPE=off), -EINVAL (bad options), -ENOSPC, -EFBIG (file size limit),
    -EACCES, -EPERM (the directory is another's or open to others), -EMFILE (8 logs are open), … */
 NT_API int nt_log_open(const nt_log_options *options, nt_log **ret_log);
-/* Gives back one nt_log_open; the last one marks the log as closed. NULL is ignored. */
+/* Gives back one nt_log_open; the last one marks the log as closed. NULL is ignored. What other threads still count
+   on its objects then goes nowhere; they must have stopped before a log is opened again in its place. */
 NT_API void nt_log_close(nt_log *take_log);
 /* The path of the file, "" if there is none. Borrowed; stands until the log is closed. */
 NT_API const char *nt_log_path(const nt_log *log);
