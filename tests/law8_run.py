@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of law 8 share: a program is run without a log and with one, must say and return the same, and its log
 must say what the program itself counted. Logs are read by their layout alone."""
+import atexit
 import contextlib
 import ctypes
 import fractions
@@ -25,6 +26,19 @@ KINDS = {"write": 1, "read": 2}
 
 def helper(name):
     return os.path.join(BUILD, "tests", name)
+
+
+def helper_for_all(name):
+    """A copy of a helper, and of the library, that other users can run wherever the build is."""
+    place = tempfile.mkdtemp(prefix="ntscope-law8-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    os.chmod(place, 0o755)
+    for path in [helper(name), *glob.glob(os.path.join(BUILD, "src", "log", "libnt-log.so*"))]:
+        if os.path.isfile(path):
+            shutil.copy(path, place)
+            os.chmod(os.path.join(place, os.path.basename(path)), 0o755)
+    os.environ["LD_LIBRARY_PATH"] = place + ":" + os.environ.get("LD_LIBRARY_PATH", "")
+    return os.path.join(place, name)
 
 
 def scaled(number, least=1):

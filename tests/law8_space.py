@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 import law8_run as law8  # noqa: E402
 import tap as taps  # noqa: E402
 
-H_LAW8 = law8.helper("h_law8")
+H_LAW8 = law8.helper_for_all("h_law8")
 TMPFS_KIB = [4, 8, 40, 100, 128, 160, 256, 512, 1000, 1500, 2000, 3000, 4000, 6000, 9000, 14000]
 
 
