@@ -171,11 +171,11 @@ __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt
                                                               ((uint32_t)object.handle >> (NT_LAYOUT_SLOT_BITS - 5) &
                                                                (NT_LOGS_ - 1) << 5));
     unsigned char *objects = __atomic_load_n(&thread->wiped[0].objects, __ATOMIC_RELAXED);
-    struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
     if (NT_UNLIKELY_(!objects)) {
         nt_count_slow_(object, kind, value, argument, at, timed);
         return;
     }
+    struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
     /* the generation and the kind of the first tally, at one look */
     uint64_t head = __atomic_load_n((uint64_t *)(void *)entry, __ATOMIC_RELAXED) ^ object.handle >> 32;
     struct nt_layout_tally *tally = &entry->tally[0];

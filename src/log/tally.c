@@ -183,9 +183,10 @@ void log_tally_seen(struct nt_layout_tally *tally, uint64_t value, nt_time at)
 static struct nt_layout_object *entry_quick(const struct nt_log *log, nt_object object)
 {
     unsigned char *objects = nt_thread_->wiped[log->index].objects;
-    uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_, generation = (uint32_t)(object.handle >> 32);
-    struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
-    return objects && objects == (unsigned char *)log->map.objects && log_object_is(entry, generation) ? entry : NULL;
+    if (!objects || objects != (unsigned char *)log->map.objects)
+        return NULL;
+    struct nt_layout_object *entry = &log->map.objects[(uint32_t)object.handle & NT_SLOT_MASK_];
+    return log_object_is(entry, (uint32_t)(object.handle >> 32)) ? entry : NULL;
 }
 
 /* For shared objects, further kinds, first uses, handlers in an event, threads without a ring, forked children,
