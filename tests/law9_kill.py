@@ -240,7 +240,8 @@ def main():
         test.attempt("relays", kill_many, test, base, wanted, relay_round, "relays")
     if arguments.kind in (None, "counter"):
         test.attempt("counters", counters, test, base, wanted)
-    if arguments.kind in (None, "bare"):
+    # The thread sanitizer makes a 16-byte store of two behind a lock: who is killed inside leaves it torn.
+    if arguments.kind in (None, "bare") and os.environ.get("NTSCOPE_SANITIZE") != "thread":
         test.attempt("bare", kill_many, test, base, 4 * wanted, bare_round, "counts a few nanoseconds apart")
     test.note(f"{time.monotonic() - start:.1f} s")
     test.done()
