@@ -392,7 +392,7 @@ static void a_child_with_the_parents_pid(void **state)
 {
     (void)state;
     if (geteuid() != 0) {
-        print_message("not root: no pid namespaces\n");
+        print_message("# not root: no pid namespaces\n");
         return;
     }
     pid_t outer = (pid_t)syscall(SYS_clone, SIGCHLD | CLONE_NEWPID, 0, 0, 0, 0);

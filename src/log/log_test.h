@@ -23,6 +23,23 @@
 
 #define UNUSED __attribute__((unused))
 
+/* What the test is built with. */
+#if defined(__has_feature) /* clang */
+#define TEST_ASAN __has_feature(address_sanitizer)
+#define TEST_TSAN __has_feature(thread_sanitizer)
+#else
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_ASAN 1
+#else
+#define TEST_ASAN 0
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define TEST_TSAN 1
+#else
+#define TEST_TSAN 0
+#endif
+#endif
+
 /* ---- the directory ---- */
 
 static char test_directory[64];

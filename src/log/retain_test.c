@@ -216,7 +216,7 @@ static void others_files_stay(void **state)
     (void)state;
     char path[512];
     if (geteuid() != 0) { /* only root can make files that are another's */
-        print_message("not root: nobody else's files to be had\n");
+        print_message("# not root: nobody else's files to be had\n");
         return;
     }
     for (unsigned i = 0; i < 6; i++)

@@ -301,7 +301,7 @@ static void an_open_event_is_not_lapped(void **state)
     nt_log_close(log);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if TEST_ASAN || TEST_TSAN
 enum { BURST = 40, STRIDE = 61 }; /* sanitizers' own instructions are many */
 #else
 enum { BURST = 40, STRIDE = 1 };

@@ -253,7 +253,9 @@ static void description_read(struct live_objects *objects, const struct nt_layou
                              uint32_t generation)
 {
     struct nt_source_object *object = &objects->object;
-    uint64_t opened = live_load64(&entry->opened), closed = live_load64(&entry->closed);
+    uint64_t opened = live_load64(&entry->opened);
+    /* acquire: partner is the writer's release once the time of closing is there */
+    bool closed = __atomic_load_n(&entry->life, __ATOMIC_ACQUIRE) == NT_LIFE_CLOSED;
     *object = (struct nt_source_object){
         .program = objects->program,
         .slot = slot,
@@ -266,12 +268,12 @@ static void description_read(struct live_objects *objects, const struct nt_layou
         .kind = live_load8(&entry->kind),
         .discipline = live_load8(&entry->discipline),
         .described = live_load8(&entry->described),
-        .closed = live_load8(&entry->life) == NT_LIFE_CLOSED,
+        .closed = closed,
         .session = live_load64(&entry->session),
         .mask = mask_read(objects, slot),
         .opened_at = live_clock_time_or_0(objects->clock, opened),
     };
-    object->closed_at = object->closed ? live_clock_time_or_0(objects->clock, closed) : 0;
+    object->closed_at = closed ? live_clock_time_or_0(objects->clock, live_load64(&entry->closed)) : 0;
     name_read(objects, entry);
 }
 
