@@ -6,6 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* "Ring" of events that no ring holds: the source found them out by itself. */
+#define NT_EVENT_NO_RING UINT32_MAX
+/* Flag: many threads may count on the object at once, so that counts may be in another order than times. */
+#define NT_EVENT_SHARED 0x100u
+
+/* An event of kind mask is somebody's change of an object's mask: value is the new mask, argument the old one, time
+   when it was made, ring NT_EVENT_NO_RING, position a number of its own; count and total are 0. */
 struct nt_event {
     uint64_t time;  /* ns since 1970, by the calibration of its clock domain */
     uint64_t ticks; /* as the program took it */
@@ -21,9 +28,10 @@ struct nt_event {
     uint32_t generation;
     uint32_t merged; /* events that this one stands for, itself included */
     uint16_t kind;
-    uint16_t flags;      /* NT_RECORD_… */
+    uint16_t flags;      /* NT_RECORD_…, NT_EVENT_… */
     const uint8_t *data; /* fields of a user-defined kind; stands until the next read of the source */
-    size_t data_size;
+    uint32_t data_size;
+    uint32_t setter; /* of a mask event: pid of who made the change, 0: not known; else 0 */
 };
 
 #endif

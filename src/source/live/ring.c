@@ -127,6 +127,7 @@ static inline void event_take(struct nt_event *event, const struct nt_layout_rec
     event->merged = 1;
     event->data = NULL;
     event->data_size = 0;
+    event->setter = 0;
 }
 
 /* Copies plain events from `position` on, at most `limit`; returns how many. All slots lie in memory that is
@@ -260,7 +261,7 @@ static enum step read_long(struct live_ring *ring, int commit, const struct live
         return STEP_FULL;
     }
     event.data = bytes > 0 ? data : NULL;
-    event.data_size = (size_t)bytes;
+    event.data_size = (uint32_t)bytes;
     out->events[out->count++] = event;
     out->data_used += (size_t)bytes;
     ring->at += slots * SLOT;
