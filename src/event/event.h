@@ -10,6 +10,9 @@
 #define NT_EVENT_NO_RING UINT32_MAX
 /* Flag: many threads may count on the object at once, so that counts may be in another order than times. */
 #define NT_EVENT_SHARED 0x100u
+/* Flags that no source sets, but who puts events in order: nt_merge_item's `late` and `ahead`. */
+#define NT_EVENT_LATE 0x200u
+#define NT_EVENT_AHEAD 0x400u
 
 /* An event of kind mask is somebody's change of an object's mask: value is the new mask, argument the old one, time
    when it was made, ring NT_EVENT_NO_RING, position a number of its own; count and total are 0. */

@@ -9,12 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "event/event.h"
-
-struct nt_bytes { /* borrowed, not terminated, any bytes */
-    const char *data;
-    size_t size;
-};
 
 enum nt_program_state {
     NT_PROGRAM_RUNNING,

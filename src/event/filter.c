@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looking at events with a compiled filter, see filter.h. NOT was pushed down to the single comparisons when it was
+   compiled. What is left, AND and OR, is true of true and "not true" exactly where SQL's three values make it
+   true: so a comparison with NULL simply is not true. */
+#include "event/filter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "event/filter_program.h"
+#include "event/glob.h"
+
+const char *nt_column_name(enum nt_column column)
+{
+    static const char *const names[] = {
+#define NT_COLUMN(symbol, name, type, text) #name,
+#include "event/columns.def"
+#undef NT_COLUMN
+    };
+    return column < NT_COLUMNS ? names[column] : NULL;
+}
+
+const char *nt_event_flag_name(unsigned bit)
+{
+    static const char *const names[] = {
+#define NT_EVENT_FLAG(bit, name, text) [bit] = name,
+#include "event/flags.def"
+#undef NT_EVENT_FLAG
+    };
+    return bit < sizeof names / sizeof *names ? names[bit] : NULL;
+}
+
+enum filter_type filter_type_of(enum nt_column column)
+{
+    static const uint8_t types[] = {
+#define NT_COLUMN(symbol, name, type, text) FILTER_##type,
+#include "event/columns.def"
+#undef NT_COLUMN
+    };
+    return types[column];
+}
+
+int filter_compare_texts(struct nt_bytes a, struct nt_bytes b)
+{
+    if (a.size != b.size)
+        return a.size < b.size ? -1 : 1;
+    return a.size > 0 ? memcmp(a.data, b.data, a.size) : 0;
+}
+
+struct look {
+    const struct nt_filter *filter;
+    const struct nt_event *event;
+    const struct nt_filter_context *context;
+};
+
+enum truth { FALSE, TRUE, UNKNOWN };
+
+/* ---- What an event says ---- */
+
+static bool number_of(const struct look *look, enum nt_column column, uint64_t *ret_number)
+{
+    const struct nt_event *event = look->event;
+    switch (column) {
+    case NT_COLUMN_TIME:
+        *ret_number = event->time;
+        return true;
+    case NT_COLUMN_RING:
+        *ret_number = event->ring;
+        return true;
+    case NT_COLUMN_POSITION:
+        *ret_number = event->position;
+        return true;
+    case NT_COLUMN_OBJECT:
+        *ret_number = (uint64_t)event->generation << 32 | event->object;
+        return true;
+    case NT_COLUMN_KIND:
+        *ret_number = event->kind;
+        return true;
+    case NT_COLUMN_SESSION:
+        *ret_number = event->session;
+        return true;
+    case NT_COLUMN_COUNT:
+        *ret_number = event->count;
+        return true;
+    case NT_COLUMN_VALUE:
+        *ret_number = event->value;
+        return true;
+    case NT_COLUMN_TOTAL:
+        *ret_number = event->total;
+        return true;
+    case NT_COLUMN_N:
+        *ret_number = event->merged;
+        return true;
+    case NT_COLUMN_ARGUMENT:
+        *ret_number = event->argument;
+        return true;
+    case NT_COLUMN_FLAGS:
+        *ret_number = event->flags;
+        return true;
+    default:
+        return look->context->number && look->context->number(look->context->arg, event, column, ret_number);
+    }
+}
+
+static size_t names_of(const struct look *look, enum nt_column column, struct nt_bytes names[NT_FILTER_NAMES])
+{
+    return look->context->names ? look->context->names(look->context->arg, look->event, column, names) : 0;
+}
+
+/* ---- One comparison ---- */
+
+static enum truth compare(const struct look *look, const struct filter_step *step)
+{
+    uint64_t left, right = step->number;
+    if (!number_of(look, step->column, &left) || (step->other != NT_COLUMNS && !number_of(look, step->other, &right)))
+        return UNKNOWN;
+    switch (step->operation) {
+    case FILTER_LESS:
+        return left < right;
+    case FILTER_LESS_EQUAL:
+        return left <= right;
+    default:
+        return left == right;
+    }
+}
+
+static bool has_number(const struct look *look, const struct filter_step *step, uint64_t number)
+{
+    const uint64_t *numbers = look->filter->numbers;
+    size_t low = step->numbers, high = low + step->number_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (numbers[middle] == number)
+            return true;
+        if (numbers[middle] < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+static bool has_text(const struct look *look, const struct filter_step *step, struct nt_bytes text)
+{
+    const struct nt_bytes *texts = look->filter->texts;
+    size_t low = step->texts, high = low + step->text_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = filter_compare_texts(texts[middle], text);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+static enum truth is_in(const struct look *look, const struct filter_step *step)
+{
+    struct nt_bytes names[NT_FILTER_NAMES];
+    uint64_t number;
+    bool known = filter_type_of(step->column) != FILTER_NAME && number_of(look, step->column, &number);
+    if (known && ((filter_type_of(step->column) == FILTER_FLAGS && (number & step->number) != 0) ||
+                  has_number(look, step, number)))
+        return TRUE;
+    if (step->text_count == 0)
+        return known ? FALSE : UNKNOWN;
+    size_t count = names_of(look, step->column, names);
+    for (size_t i = 0; i < count; i++) {
+        if (has_text(look, step, names[i]))
+            return TRUE;
+    }
+    return known || count > 0 ? FALSE : UNKNOWN;
+}
+
+static bool is_id(enum nt_column column)
+{
+    return filter_type_of(column) == FILTER_ID || filter_type_of(column) == FILTER_NAMED_ID;
+}
+
+static enum truth globs(const struct look *look, const struct filter_step *step)
+{
+    struct nt_bytes names[NT_FILTER_NAMES];
+    struct nt_bytes pattern = look->filter->texts[step->texts];
+    uint64_t number;
+    bool known = is_id(step->column) && number_of(look, step->column, &number);
+    if (known) {
+        char digits[16];
+        for (size_t i = sizeof digits; i > 0; i--, number >>= 4)
+            digits[i - 1] = "0123456789abcdef"[number & 15];
+        if (nt_glob_match(pattern, (struct nt_bytes){ digits, sizeof digits }))
+            return TRUE;
+    }
+    size_t count = filter_type_of(step->column) != FILTER_ID ? names_of(look, step->column, names) : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (nt_glob_match(pattern, names[i]))
+            return TRUE;
+    }
+    return known || count > 0 ? FALSE : UNKNOWN;
+}
+
+static enum truth is_null(const struct look *look, const struct filter_step *step)
+{
+    struct nt_bytes names[NT_FILTER_NAMES];
+    uint64_t number;
+    if (filter_type_of(step->column) == FILTER_NAME)
+        return names_of(look, step->column, names) == 0;
+    return !number_of(look, step->column, &number);
+}
+
+static enum truth truth_of(const struct look *look, const struct filter_step *step)
+{
+    switch (step->operation) {
+    case FILTER_SET:
+        return is_in(look, step);
+    case FILTER_GLOB:
+        return globs(look, step);
+    case FILTER_NULL:
+        return is_null(look, step);
+    default:
+        return compare(look, step);
+    }
+}
+
+bool nt_filter_match(const struct nt_filter *filter, const struct nt_event *event,
+                     const struct nt_filter_context *context)
+{
+    const struct look look = { filter, event, context };
+    uint32_t at = filter->start;
+    while (at < FILTER_REJECT) {
+        const struct filter_step *step = &filter->steps[at];
+        enum truth truth = truth_of(&look, step);
+        at = truth != UNKNOWN && (truth == TRUE) != step->negate ? step->on_true : step->on_false;
+    }
+    return at == FILTER_ACCEPT;
+}
+
+void nt_filter_free(struct nt_filter *take_filter)
+{
+    if (!take_filter)
+        return;
+    free(take_filter->steps);
+    free(take_filter->numbers);
+    free(take_filter->texts);
+    free(take_filter->bytes);
+    free(take_filter);
+}
