@@ -134,6 +134,30 @@ NT_API uint64_t nt_object_mask(nt_object object);
 /* What was counted so far: count, total, max, last time. 0, or -ENOENT if nothing was. */
 NT_API int nt_object_tally(nt_object object, nt_kind kind, struct nt_layout_tally *ret_tally);
 
+/* ---- Sessions ---- */
+
+/* A session is an application's: any id that is not 0. Every count belongs to the session of its object at that moment,
+   and the sums by session are kept too: exact for as many sessions and kinds a thread as fit into a quarter of the
+   log's cap (at 64 bytes each); beyond that those used longest ago are put into their parents' sums, or into `older`.
+   A log remembers name and parent of the sessions that it made last (an eighth of its cap, at 128 bytes each). */
+
+/* A new id: of a parent its upper 16 bits, else random ones; the lower 48 count up. Logs `session` with value
+   NT_SESSION_NEW and the parent as its argument. name: NULL or any text, cut at 94 bytes. 0: the log has no file. */
+NT_API nt_session nt_session_new(nt_log *log, const char *name, nt_session parent);
+/* What the process did under that session up to here is one activation of it; what follows is another. */
+NT_API void nt_session_end(nt_log *log, nt_session session);
+/* Says that the session stands: that it is not one flow but, say, a connection pool's, and is not to be followed. */
+NT_API void nt_session_stand(nt_log *log, nt_session session);
+enum { NT_SESSION_NEW = 1, NT_SESSION_END = 2, NT_SESSION_STANDING = 3, NT_SESSION_JOIN = 4 }; /* values of `session` */
+
+/* From here on the object counts in that session, 0: in none. Exclusive objects only, inside the same mutual exclusion
+   as their counts; a shared one keeps the session of its parent when it was made. */
+static inline void nt_object_session_set(nt_object object, nt_session session);
+/* The same from the message just read on, whose session is known only now that it is decoded: `value` is what that read
+   measured. Logs `session` with value NT_SESSION_JOIN and the read's count as its argument. */
+NT_API void nt_object_session_join(nt_object object, nt_session session, uint64_t value);
+NT_API nt_session nt_object_session(nt_object object);
+
 /* ---- User-defined kinds ---- */
 
 typedef struct nt_field {
@@ -189,6 +213,10 @@ static inline void nt_object_count(nt_object object, nt_kind kind, uint64_t valu
 static inline void nt_object_count_at(nt_object object, nt_kind kind, uint64_t value, nt_time at);
 /* The same with an argument that is kept in the record. */
 static inline void nt_object_count_with(nt_object object, nt_kind kind, uint64_t value, uint64_t argument);
+
+/* The same in a session that is not the object's, on shared and exclusive objects alike; the object keeps its own. */
+NT_API void nt_object_count_in(nt_object object, nt_session session, nt_kind kind, uint64_t value);
+NT_API void nt_object_count_in_at(nt_object object, nt_session session, nt_kind kind, uint64_t value, nt_time at);
 
 #include <nt/log_inline.h>
 

@@ -34,13 +34,26 @@ struct nt_ring_ {
     uint64_t skip; /* events to drop before memory is asked for again */
 };
 
+/* The totals by session of one thread. */
+struct nt_settler_ {
+    uint64_t next;   /* number of the next move: taken by an unlocked xadd, atomic against signals */
+    uint64_t folded; /* moves below are in the cells */
+    uint64_t open;   /* not 0: a change of session is being written, or moves are being folded */
+    struct nt_layout_move *moves;
+    unsigned char *pages; /* the settlement region */
+    struct nt_layout_settler *shared;
+    uint32_t groups, mask; /* mask: the smallest 2^n - 1 that is not below groups - 1 */
+    uint64_t retry;        /* new cells to do without before memory is asked for again */
+};
+#define NT_SETTLE_ROOM_ 64u /* moves that may wait; the rest of the buffer is for handlers */
+
 /* What a thread needs to count: page 0 is wiped by a fork, so that the child goes the slow way and finds its own
    log; page 1 is not, so that a child forked by a handler in the middle of an event finishes that event. */
 struct nt_thread_log_ {
     const uint64_t *control;
-    struct nt_ring_ *ring; /* never 0 where objects is not */
-    uint64_t skip;         /* events to drop before a ring is asked for again */
-    uint64_t spare;
+    struct nt_ring_ *ring;       /* never 0 where objects is not */
+    uint64_t skip;               /* events to drop before a ring is asked for again */
+    struct nt_settler_ *settler; /* 0: none yet */
 };
 
 struct nt_thread_ {
@@ -59,6 +72,7 @@ extern NT_API __thread struct nt_thread_ *nt_thread_ __attribute__((tls_model("i
 extern NT_API int nt_clock_tsc_;
 
 NT_API nt_time nt_now_slow_(void);
+NT_API void nt_session_set_slow_(nt_object object, nt_session session);
 NT_API void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, uint64_t argument, nt_time at, bool timed);
 /* Announces the chunks up to position + bytes. False: the event is dropped and counted, nothing to write. */
 NT_API bool nt_ring_announce_(struct nt_ring_ *ring, uint64_t position, uint64_t bytes, uint32_t index);
@@ -101,6 +115,16 @@ static inline nt_pair_ nt_pair_add_(struct nt_layout_pair *sum, uint64_t value)
     *pair = next;
 #endif
     return next;
+}
+
+static inline nt_pair_ nt_pair_load_(const struct nt_layout_pair *pair)
+{
+#if defined(NT_TSAN_)
+    unsigned __int128 whole = __atomic_load_n((const unsigned __int128 *)(const void *)pair, __ATOMIC_RELAXED);
+    return (nt_pair_){ (uint64_t)whole, (uint64_t)(whole >> 64) };
+#else
+    return *(const volatile nt_pair_ *)(const void *)pair;
+#endif
 }
 
 static inline void nt_pair_copy_(struct nt_layout_pair *to, nt_pair_ from)
@@ -153,6 +177,22 @@ static inline struct nt_layout_tally *nt_tally_inline_(struct nt_layout_object *
     return 0;
 }
 
+/* What is settled of a tally in the object's own entry. */
+static inline struct nt_layout_pair *nt_settled_inline_(const struct nt_layout_object *entry,
+                                                        const struct nt_layout_tally *tally)
+{
+    uint64_t at = (uint64_t)((const unsigned char *)tally - (const unsigned char *)entry);
+    return (struct nt_layout_pair *)(void *)((unsigned char *)(uintptr_t)entry + 112 + at / 2);
+}
+NT_LAYOUT_ASSERT(offsetof(struct nt_layout_object, settled) == 112 + offsetof(struct nt_layout_object, tally) / 2);
+NT_LAYOUT_ASSERT(sizeof(struct nt_layout_tally) == 2 * sizeof(struct nt_layout_pair));
+
+/* NT_RECORD_FIRST, in its place, if nothing of that kind was counted since the session was set. */
+static inline uint64_t nt_first_(nt_pair_ sum, const struct nt_layout_pair *settled)
+{
+    return (uint64_t)(sum[0] - 1 == __atomic_load_n(&settled->count, __ATOMIC_RELAXED)) << 8;
+}
+
 static inline void nt_tally_max_(struct nt_layout_tally *tally, uint64_t value)
 {
     if (value > __atomic_load_n(&tally->max, __ATOMIC_RELAXED))
@@ -202,7 +242,7 @@ __attribute__((always_inline)) static inline void nt_count_(nt_object object, nt
                                    argument,
                                    object.handle,
                                    nt_pair_add_(&tally->sum, value) };
-        nt_ring_put_(ring, kind, &event);
+        nt_ring_put_(ring, kind | nt_first_(event.sum, nt_settled_inline_(entry, tally)), &event);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         __atomic_store_n(&ring->open, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&tally->last, at, __ATOMIC_RELAXED);
@@ -227,6 +267,80 @@ static inline void nt_object_count_at(nt_object object, nt_kind kind, uint64_t v
 static inline void nt_object_count_with(nt_object object, nt_kind kind, uint64_t value, uint64_t argument)
 {
     nt_count_(object, kind, value, argument, 0, false);
+}
+
+/* Where the search for a session's cell begins. */
+static inline struct nt_layout_cell *nt_cell_home_(const struct nt_settler_ *settler, uint64_t session, nt_kind kind)
+{
+    uint64_t hash = nt_layout_hash_(session, kind);
+    uint32_t group = (uint32_t)hash & settler->mask;
+    group = group < settler->groups ? group : group & settler->mask >> 1;
+    uint32_t extent = group ? 32u - (uint32_t)__builtin_clz(group) : 0;
+    uint64_t page = settler->shared->extent[extent] + (uint64_t)group - (group ? UINT64_C(1) << (extent - 1) : 0);
+    return (struct nt_layout_cell *)(void *)(settler->pages + page * NT_LAYOUT_PAGE) + (hash >> 57);
+}
+NT_LAYOUT_ASSERT(NT_LAYOUT_CELLS == 128);
+
+struct nt_moved_ { /* what a move says, in registers */
+    uint64_t session, from;
+    nt_pair_ sum, after;
+};
+
+static inline void nt_move_put_(struct nt_settler_ *settler, uint64_t number, uint64_t kind_flags,
+                                const struct nt_moved_ *moved)
+{
+    struct nt_layout_move *move = &settler->moves[number % NT_LAYOUT_MOVES];
+    __atomic_store_n(&move->session, moved->session, __ATOMIC_RELAXED);
+    __atomic_store_n(&move->from, moved->from, __ATOMIC_RELAXED);
+    nt_pair_copy_(&move->sum, moved->sum);
+    nt_pair_copy_(&move->after, moved->after);
+    /* release: partners are the readers, who load it with acquire */
+    __atomic_store_n(&move->commit, (number + 1) << 16 | kind_flags, __ATOMIC_RELEASE);
+    __builtin_prefetch(nt_cell_home_(settler, moved->session, (nt_kind)(kind_flags & 0xff)), 1);
+}
+
+/* Moves what a tally counted since it was settled to the session that it was counted in. If that is none nobody need
+   know: what no session has is none's. */
+static inline void nt_settle_one_(struct nt_settler_ *settler, nt_kind kind, uint64_t session, nt_object object,
+                                  const struct nt_layout_tally *tally, struct nt_layout_pair *settled)
+{
+    nt_pair_ now = nt_pair_load_(&tally->sum), before = nt_pair_load_(settled);
+    if (now[0] == before[0])
+        return;
+    if (session) {
+        const struct nt_moved_ moved = { session, object.handle, now - before, now };
+        nt_move_put_(settler, nt_take_(&settler->next, 1), kind, &moved);
+    }
+    nt_pair_copy_(settled, now);
+}
+
+static inline void nt_object_session_set(nt_object object, nt_session session)
+{
+    uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_;
+    struct nt_thread_ *thread = (struct nt_thread_ *)(void *)((unsigned char *)nt_thread_ +
+                                                              ((uint32_t)object.handle >> (NT_LAYOUT_SLOT_BITS - 5) &
+                                                               (NT_LOGS_ - 1) << 5));
+    unsigned char *objects = __atomic_load_n(&thread->wiped[0].objects, __ATOMIC_RELAXED);
+    struct nt_settler_ *settler = objects ? thread->log[0].settler : 0;
+    struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
+    /* shared objects, and those whose sums are not plain stores, have another generation in their handles than here */
+    if (NT_UNLIKELY_(!settler || __atomic_load_n(&entry->live, __ATOMIC_RELAXED) != object.handle >> 32 ||
+                     settler->open || settler->next - settler->folded > NT_SETTLE_ROOM_ - 3 ||
+                     __atomic_load_n(&entry->blocks, __ATOMIC_RELAXED))) {
+        nt_session_set_slow_(object, session);
+        return;
+    }
+    uint64_t before = __atomic_load_n(&entry->session, __ATOMIC_RELAXED);
+    if (before == session)
+        return;
+    __atomic_store_n(&settler->open, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    for (int i = 0; i < 3; i++)
+        nt_settle_one_(settler, __atomic_load_n(&entry->tally_kind[i], __ATOMIC_RELAXED), before, object,
+                       &entry->tally[i], &entry->settled[i]);
+    __atomic_store_n(&entry->session, session, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&settler->open, 0, __ATOMIC_RELAXED);
 }
 
 #endif

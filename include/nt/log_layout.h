@@ -13,6 +13,7 @@
 #else
 #define NT_LAYOUT_ASSERT(what) _Static_assert(what, #what)
 #endif
+__extension__ typedef unsigned __int128 nt_u128_;
 #define NT_LAYOUT_AT(type, member, at) NT_LAYOUT_ASSERT(offsetof(struct type, member) == (at))
 
 /* The last byte of the magic is the version. */
@@ -35,18 +36,20 @@
 
 /* ---- Regions ---- */
 enum nt_layout_region_id {
-    NT_REGION_BITMAP = 1,     /* one bit a file page: set once the page is backed; a reader touches no other */
-    NT_REGION_REDO = 2,       /* struct nt_layout_redo */
-    NT_REGION_KINDS = 3,      /* struct nt_layout_kind[]: user-defined kinds */
-    NT_REGION_CONTROL = 4,    /* uint64_t[]: a word an object; the only part that others may write, with: */
-    NT_REGION_CHANGES = 5,    /* struct nt_layout_change[]: who changed it last */
-    NT_REGION_OBJECTS = 6,    /* struct nt_layout_object[] */
-    NT_REGION_BLOCKS = 7,     /* units of 64 bytes: further tallies; unit 0 is never used */
-    NT_REGION_STRINGS = 8,    /* units of 16 bytes: names; unit 0 is never used */
-    NT_REGION_RINGS = 9,      /* struct nt_layout_ring[]: the directory */
-    NT_REGION_RECORDS = 10,   /* the rings themselves */
-    NT_REGION_SESSIONS = 11,  /* place kept for session names and parents */
-    NT_REGION_SETTLEMENT = 12 /* place kept for totals by session */
+    NT_REGION_BITMAP = 1,      /* one bit a file page: set once the page is backed; a reader touches no other */
+    NT_REGION_REDO = 2,        /* struct nt_layout_redo */
+    NT_REGION_KINDS = 3,       /* struct nt_layout_kind[]: user-defined kinds */
+    NT_REGION_CONTROL = 4,     /* uint64_t[]: a word an object; the only part that others may write, with: */
+    NT_REGION_CHANGES = 5,     /* struct nt_layout_change[]: who changed it last */
+    NT_REGION_OBJECTS = 6,     /* struct nt_layout_object[] */
+    NT_REGION_BLOCKS = 7,      /* units of 64 bytes: further tallies; unit 0 is never used */
+    NT_REGION_STRINGS = 8,     /* units of 16 bytes: names; unit 0 is never used */
+    NT_REGION_RINGS = 9,       /* struct nt_layout_ring[]: the directory */
+    NT_REGION_RECORDS = 10,    /* the rings themselves */
+    NT_REGION_SESSIONS = 11,   /* struct nt_layout_session[]: names and parents of the newest sessions made here */
+    NT_REGION_SETTLERS = 12,   /* struct nt_layout_settler[]: the directory of totals by session */
+    NT_REGION_SETTLEMENT = 13, /* pages: their moves and cells; page 0 is never used */
+    NT_REGION_GIVEN = 14       /* a bit set (Bloom) of the sessions made elsewhere that were given up */
 };
 #define NT_LAYOUT_REGIONS 16u
 
@@ -85,7 +88,8 @@ struct nt_layout_header {
     uint64_t ring_bytes; /* of an ordinary ring */
     uint32_t index;      /* of the log within its process, as handles carry it */
     uint32_t uid;
-    uint64_t spare[4];
+    uint64_t session_first; /* the low 48 bits of the first session made here; the next ones follow */
+    uint64_t spare[3];
     struct nt_layout_region regions[NT_LAYOUT_REGIONS]; /* at 160 */
     uint16_t string_size[8];                            /* at 672: bytes of each string below */
     char host[256];
@@ -133,8 +137,13 @@ struct nt_layout_live {
     uint64_t refused_tallies;                  /* counts that found no room for their tally */
     uint64_t stale;                            /* calls on objects that were closed */
     uint64_t ring_bytes;                       /* bytes of all rings */
-    uint64_t spare1[5];
-    uint64_t clock_pairs; /* written so far, the newest NT_LAYOUT_CLOCK_PAIRS are kept; release */
+    uint64_t sessions;                         /* made so far */
+    uint64_t refused_sessions;                 /* changes of session that found no room: the object kept its own */
+    uint32_t settlers;                         /* directory entries in use; release */
+    uint32_t settlement_pages;                 /* of the settlement region, used so far */
+    uint64_t settlement_backed;                /* bytes of it that are backed */
+    uint64_t given_unknown;                    /* not 0: some that were given up are not in NT_REGION_GIVEN */
+    uint64_t clock_pairs;                      /* written so far, the newest NT_LAYOUT_CLOCK_PAIRS are kept; release */
     struct nt_layout_clock_pair clock[NT_LAYOUT_CLOCK_PAIRS];
     uint8_t unused[4096 - 208 - 24 * NT_LAYOUT_CLOCK_PAIRS];
 };
@@ -163,21 +172,23 @@ enum {
     NT_DESCRIBED_UNKNOWN = 4u /* the parent's object was gone: no name, no base */
 };
 
+enum { NT_OBJECT_MIXED = 1u /* some counts went to sessions that were not the object's */ };
+
 struct nt_layout_object {
     /* hot line */
     uint32_t live;         /* generation, without NT_LAYOUT_LOCKED, while it may be counted on, else 0 */
     uint8_t tally_kind[3]; /* kinds of the tallies in this entry, 0 none; release */
-    uint8_t flags;
-    uint64_t session;
-    uint64_t fresh;  /* mask bits of kinds not logged since the session was set */
+    uint8_t flags;         /* NT_OBJECT_MIXED */
+    uint64_t session;      /* of what is counted now; of a shared object: of its counts that name none */
+    uint64_t spare0;
     uint32_t blocks; /* first struct nt_layout_tally_block, in units, 0 none; release */
     uint32_t extras; /* first struct nt_layout_extra, in units, 0 none; release */
     struct nt_layout_tally tally[3];
-    /* at 128: sums already settled to sessions */
+    /* at 128: of each tally what is settled: the rest belongs to `session` */
     struct nt_layout_pair settled[3];
-    uint64_t session_since; /* ticks */
-    uint32_t next_free;     /* slot */
-    uint32_t epoch;         /* number of predecessors */
+    uint64_t spare1;
+    uint32_t next_free; /* slot */
+    uint32_t epoch;     /* number of predecessors */
     /* at 192: the description, fixed while `generation` stands */
     uint32_t generation;          /* of the life described here, 0 while it is being written; release */
     uint8_t kind;                 /* NT_OBJECT_… */
@@ -260,6 +271,108 @@ struct nt_layout_redo {
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_redo_entry) == 48);
 NT_LAYOUT_ASSERT(offsetof(struct nt_layout_redo, entries) == 64);
 
+/* ---- Sessions ---- */
+/* A session's number is its id's low 48 bits less the header's session_first; its entry is at that number modulo the
+   entries that there are, until a later one takes the place. */
+#define NT_LAYOUT_SESSION_BITS 48u
+enum {
+    NT_SESSION_STANDS = 1u, /* standing: not one flow's */
+    NT_SESSION_FOLDED = 2u  /* some of its sums were put into its parent's, or into `older` */
+};
+struct nt_layout_session {
+    uint64_t id;     /* 0 while it is being written; release */
+    uint64_t parent; /* 0 none */
+    uint64_t opened; /* ticks */
+    uint64_t ended;  /* ticks of the last end of an activation, 0 none */
+    uint8_t flags;   /* NT_SESSION_… */
+    uint8_t name_size;
+    char name[94];
+};
+NT_LAYOUT_ASSERT(sizeof(struct nt_layout_session) == 128);
+
+/* Totals by session: a thread that changes sessions has a settler. A change appends moves to its buffer: what was
+   counted since the last one, and to which session it goes. Moves are folded into cells in the order of their numbers.
+   A session's sum is that of its cells in all settlers, of the moves that are not in them yet, and of what its objects
+   counted since they were settled. */
+#define NT_LAYOUT_MOVES 128u /* of a buffer: move n lies at n modulo that */
+enum {
+    NT_MOVE_FROM = 1u,  /* taken from the session `from`; else from the rest of object `from` */
+    NT_MOVE_EVICT = 2u, /* with FROM: the session's cell goes, and if it is gone already nothing is taken */
+    NT_MOVE_OLDER = 4u, /* goes to `older`, whatever `session` says */
+    NT_MOVE_TAKE = 8u,  /* with FROM: is taken from `older`, whatever `from` says */
+    NT_MOVE_NONE = 16u  /* goes to no session: is only taken */
+};
+struct nt_layout_move {
+    uint64_t session; /* where it goes */
+    uint64_t commit;  /* bits 0-7 kind, 8-15 NT_MOVE_…, 16-63 number + 1; release */
+    uint64_t from;    /* a session; or slot | generation << 32 */
+    uint64_t spare;
+    struct nt_layout_pair sum;   /* how much */
+    struct nt_layout_pair after; /* without FROM: the object's `settled` after it, stored there next */
+} __attribute__((aligned(64)));
+NT_LAYOUT_ASSERT(sizeof(struct nt_layout_move) == 64);
+
+/* A cell of one session and kind. Its state word: bits 0-7 kind, 8-15 NT_CELL_…, 16-63 how many moves, from the
+   first one ever, are in it. 0: empty. */
+enum {
+    NT_CELL_BUSY = 1u /* being changed: what it will hold is in the settler's `redo` */
+};
+struct nt_layout_cell {
+    uint64_t session;
+    uint64_t state;
+    struct nt_layout_pair sum;
+} __attribute__((aligned(32)));
+NT_LAYOUT_ASSERT(sizeof(struct nt_layout_cell) == 32);
+
+/* Cells lie in groups of a page, a cell within the group that its hash names; groups are split one after the other
+   (linear hashing: W. Litwin 1980). Extent e holds groups 2^(e-1) to 2^e - 1, extent 0 group 0. While cells change
+   places one may be found twice: the one with more moves in it counts. */
+#define NT_LAYOUT_CELLS 128u /* of a group: the search begins at the hash's upper 7 bits and goes round */
+#define NT_LAYOUT_EXTENTS 24u
+struct nt_layout_settler {
+    uint64_t folded; /* moves with smaller numbers are in the cells; release */
+    uint32_t groups; /* in use, 0 none yet; release */
+    uint32_t state;  /* NT_RING_… */
+    uint32_t moves;  /* page of the buffer */
+    uint32_t tid;
+    uint64_t copy; /* which copy of the library in the process */
+    struct nt_layout_pair redo;
+    uint64_t redo_state; /* state word that belongs to `redo` */
+    uint64_t
+        shifts; /* cells that changed their places within a group; raised before the old place is changed; release */
+    /* the program's own from here */
+    uint64_t position;     /* while idle: the number of the next move */
+    uint64_t idle_since;   /* ticks */
+    uint64_t cells;        /* in use */
+    uint64_t given_parent; /* cells put into their parent's */
+    uint64_t given_older;  /* cells put into `older` */
+    uint32_t backed;       /* groups whose pages are backed */
+    uint32_t older;        /* first of the two pages with the cells of `older`, one a kind at its number; release */
+    uint64_t spare1;
+    uint32_t extent[NT_LAYOUT_EXTENTS]; /* first page of each, 0 none; release */
+    uint64_t spare2[4];
+} __attribute__((aligned(64)));
+NT_LAYOUT_ASSERT(sizeof(struct nt_layout_settler) == 256);
+NT_LAYOUT_AT(nt_layout_settler, redo, 32);
+
+/* The hash of a cell: both halves of a product, so that all bits of the id have a part in the lower ones, which name the
+   group: hash modulo the smallest power of two that is not below the number of groups, or modulo its half if there is
+   no such group. */
+static inline uint64_t nt_layout_hash_(uint64_t session, uint32_t kind)
+{
+    nt_u128_ product = (nt_u128_)(session ^ kind * UINT64_C(0xd6e8feb86659fd93)) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* The sessions made elsewhere that were given up: each sets these bits of the region's `words`. */
+#define NT_LAYOUT_GIVEN_BITS 3
+static inline uint64_t nt_layout_given_(uint64_t hash, int number, uint64_t words)
+{
+    return (uint64_t)((nt_u128_)((hash >> 7 * number | hash << (64 - 7 * number) % 64) * UINT64_C(0x9e3779b97f4a7c15)) *
+                          (words * 64) >>
+                      64);
+}
+
 /* ---- Control ---- */
 /* A control word: bits 0 to 47 say which kinds are logged, bits 48 to 63 are the generation's low bits, so
    that a compare-and-swap from outside cannot hit another life of the slot. Any value is harmless. */
@@ -313,9 +426,11 @@ NT_LAYOUT_AT(nt_layout_ring, owner, 128);
 #define NT_LAYOUT_RING_START 0u /* the first position */
 #define NT_LAYOUT_COMMIT(position, kind_flags) (((position) << 10) + 65536u + (kind_flags))
 enum {
-    NT_RECORD_FIRST = 1u,    /* first of its kind since the object's session changed */
-    NT_RECORD_DATA = 2u,     /* fields follow in continuation slots; argument: bytes | slots << 32 */
-    NT_RECORD_TRUNCATED = 4u /* the fields were longer than fits */
+    NT_RECORD_FIRST = 1u,     /* first of its kind since the object's session changed: that one began at
+                                (count - 1, total - value) */
+    NT_RECORD_DATA = 2u,      /* fields follow in continuation slots; argument: bytes | slots << 32 */
+    NT_RECORD_TRUNCATED = 4u, /* the fields were longer than fits */
+    NT_RECORD_IN = 8u         /* of that session alone: what its object counts before and after belongs to another */
 };
 
 struct nt_layout_record {

@@ -178,6 +178,7 @@ static void header_fill(struct nt_log *log, struct nt_layout_header *header, con
         name = mix(name + (unsigned char)*c);
     header->id = mix(identity->image ^ mix(identity->start_time ^ (uint64_t)identity->pid << 32) ^ name);
     header->id += !header->id;
+    header->session_first = log_session_first(header->id);
     header->pid = identity->pid;
     header->uid = identity->uid;
     header->start_time = identity->start_time;

@@ -183,7 +183,7 @@ static void continuation_put(unsigned char *at, uint64_t position, const unsigne
 }
 
 /* Head and continuations in one reservation, the head last. */
-static void data_put(struct nt_ring_ *ring, struct payload *payload, nt_kind kind, struct nt_event_ *event)
+static void data_put(struct nt_ring_ *ring, struct payload *payload, uint64_t kind_flags, struct nt_event_ *event)
 {
     uint32_t slots = 1 + (payload->size + NT_LAYOUT_CONTINUED - 1) / NT_LAYOUT_CONTINUED;
     uint64_t bytes = (uint64_t)slots * NT_LAYOUT_SLOT;
@@ -198,15 +198,16 @@ static void data_put(struct nt_ring_ *ring, struct payload *payload, nt_kind kin
         for (uint32_t i = 1; i < slots; i++)
             continuation_put(base + ((position + i * NT_LAYOUT_SLOT) & mask), position + i * NT_LAYOUT_SLOT,
                              payload->bytes + (size_t)(i - 1) * NT_LAYOUT_CONTINUED);
-        nt_record_put_(base + (position & mask), position, kind | flags << 8, event);
+        nt_record_put_(base + (position & mask), position, kind_flags | flags << 8, event);
     }
     log_ring_close(ring, outermost);
 }
 
-static void data_log(struct nt_log *log, struct nt_thread_log_ *part, nt_kind kind, struct nt_event_ *event,
+static void data_log(struct nt_log *log, struct nt_thread_log_ *part, uint64_t kind_flags, struct nt_event_ *event,
                      const nt_value *values, unsigned count)
 {
     struct payload payload;
+    nt_kind kind = (nt_kind)(kind_flags & 0xff);
     struct nt_ring_ *ring = log_ring_of(log, part);
     if (!ring)
         return;
@@ -223,7 +224,7 @@ static void data_log(struct nt_log *log, struct nt_thread_log_ *part, nt_kind ki
     size_t tail = payload.size % NT_LAYOUT_CONTINUED; /* nothing of the stack gets into the file */
     if (tail)
         memset(payload.bytes + payload.size, 0, NT_LAYOUT_CONTINUED - tail);
-    data_put(ring, &payload, kind, event);
+    data_put(ring, &payload, kind_flags, event);
 }
 
 void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const nt_value *values, unsigned count,
@@ -244,8 +245,9 @@ void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const n
                                0,
                                object.handle,
                                log_tally_add(tally, value, locked) };
+    uint64_t first = nt_first_(event.sum, log_settled(&log->map, entry, tally));
     if (__atomic_load_n(&log->map.control[(uint32_t)object.handle & NT_SLOT_MASK_], __ATOMIC_RELAXED) & NT_MASK(kind))
-        data_log(log, part, kind, &event, values, count);
+        data_log(log, part, kind | first, &event, values, count);
     log_tally_seen(tally, value, at);
 }
 

@@ -339,7 +339,7 @@ static void a_cut_between_fields(void **state)
     nt_object_record(object, kind, 1, values, 2);
     assert_int_equal(payload_read(&view, view_ring(&view, 0), nth(2), payload), 4095);
     assert_int_equal(record_flags(view_record(&view, view_ring(&view, 0), nth(2))),
-                     NT_RECORD_DATA | NT_RECORD_TRUNCATED);
+                     NT_RECORD_DATA | NT_RECORD_TRUNCATED | NT_RECORD_FIRST);
     view_close(&view);
     nt_log_close(log);
 }

@@ -57,6 +57,10 @@ uint64_t log_layout_plan(struct nt_layout_header *header, uint64_t cap)
         { NT_REGION_STRINGS, 16, clamp(cap / 2 / 16, 1024, UINT32_MAX / 16) },
         { NT_REGION_RINGS, sizeof(struct nt_layout_ring), rings },
         { NT_REGION_RECORDS, 64, round_up(cap, REGION_ALIGN) / 64 },
+        { NT_REGION_SESSIONS, sizeof(struct nt_layout_session), clamp(cap / 8 / 128, 256, UINT32_MAX / 128) },
+        { NT_REGION_SETTLERS, sizeof(struct nt_layout_settler), rings },
+        { NT_REGION_SETTLEMENT, NT_LAYOUT_PAGE, clamp(cap / 2 / NT_LAYOUT_PAGE, 32, UINT32_MAX / NT_LAYOUT_PAGE) },
+        { NT_REGION_GIVEN, 8, clamp(round_up(cap / 64, NT_LAYOUT_PAGE), NT_LAYOUT_PAGE, UINT32_MAX) / 8 },
     };
     const uint32_t count = sizeof(plan) / sizeof(plan[0]);
     uint64_t pages = regions_place(header, plan, count) / NT_LAYOUT_PAGE;
@@ -102,8 +106,13 @@ bool log_layout_bind(struct log_map *map)
     map->rings = (struct nt_layout_ring *)(void *)region_at(map, NT_REGION_RINGS, &map->ring_max);
     map->records = region_at(map, NT_REGION_RECORDS, &units);
     map->record_bytes = (uint64_t)units * NT_LAYOUT_SLOT;
+    map->sessions = (struct nt_layout_session *)(void *)region_at(map, NT_REGION_SESSIONS, &map->session_max);
+    map->settlers = (struct nt_layout_settler *)(void *)region_at(map, NT_REGION_SETTLERS, &map->settler_max);
+    map->settlement = region_at(map, NT_REGION_SETTLEMENT, &map->settlement_max);
+    map->given = (uint64_t *)(void *)region_at(map, NT_REGION_GIVEN, &map->given_max);
     if (map->kind_max > NT_LAYOUT_CONTINUATION - NT_LAYOUT_USER_KIND)
         map->kind_max = NT_LAYOUT_CONTINUATION - NT_LAYOUT_USER_KIND;
     return map->bitmap && map->redo && map->kinds && map->control && map->changes && map->objects && map->blocks &&
-           map->strings && map->rings && map->records;
+           map->strings && map->rings && map->records && map->sessions && map->settlers && map->settlement &&
+           map->given;
 }

@@ -234,6 +234,7 @@ static void state_close(struct nt_log *log)
     log->ended = true;
     log_clock_pair(log, true);
     log_rings_give_all(log);
+    log_settlers_give_all(log);
     live->closed = nt_now();
     if (--live->openers == 0)
         __atomic_store_n(&live->state, NT_STATE_CLOSED, __ATOMIC_RELEASE);

@@ -29,7 +29,12 @@ struct log_map {
     unsigned char *strings;
     struct nt_layout_ring *rings;
     unsigned char *records;
+    struct nt_layout_session *sessions;
+    struct nt_layout_settler *settlers;
+    unsigned char *settlement;
+    uint64_t *given;
     uint32_t slot_max, block_max, string_max, ring_max, kind_max;
+    uint32_t session_max, settler_max, settlement_max, given_max; /* given: words */
     uint64_t record_bytes;
     uint64_t left_at; /* ticks of the fork that made it an ancestor's, 0 not known */
 };
@@ -138,6 +143,8 @@ struct nt_thread_log_ *log_thread_enter(struct nt_log *log);
 bool log_is_ours(const struct nt_log *log);
 /* A ring for a thread that has none, if it is time to try. */
 struct nt_ring_ *log_thread_ring(struct nt_log *log, struct nt_thread_log_ *part);
+/* The calling thread's place for a settler; NULL: it has no block. */
+struct nt_settler_ *log_thread_settler(struct nt_log *log);
 bool log_thread_switch_ring(struct nt_log *log, struct nt_ring_ *ring);
 void log_thread_leave(struct nt_log *log); /* gives the calling thread's ring of a log back */
 
@@ -152,6 +159,28 @@ void log_ring_close(struct nt_ring_ *ring, bool outermost);
 struct nt_ring_ *log_ring_of(struct nt_log *log, struct nt_thread_log_ *part);
 void log_record(struct nt_log *log, struct nt_thread_log_ *part, uint64_t kind_flags, const struct nt_event_ *event);
 
+/* ---- settle.c: totals by session ---- */
+/* The calling thread's, got if need be; NULL: there is no room. */
+struct nt_settler_ *log_settler(struct nt_log *log, struct nt_thread_log_ *part);
+void log_settler_give(struct nt_settler_ *settler);
+void log_settlers_give_all(struct nt_log *log); /* all that this copy of the library took; under the log's lock */
+/* A change of session: `needed` moves, or a fold first if there are fewer free. False: there is no room, as in a
+   handler that interrupts another change; then nothing may be appended. */
+bool log_settle_begin(struct nt_log *log, struct nt_settler_ *settler, uint32_t needed, bool *ret_outermost);
+void log_settle_end(struct nt_settler_ *settler, bool outermost);
+/* Moves all that the object counted since it was settled to its session. False: no room, nothing was changed. */
+bool log_settle(struct nt_log *log, struct nt_thread_log_ *part, struct nt_layout_object *entry, nt_object object);
+
+/* ---- session.c ---- */
+/* The entry of a session that this log made and remembers, else NULL. */
+struct nt_layout_session *log_session_find(const struct log_map *map, uint64_t session);
+uint64_t log_session_first(uint64_t id);                       /* of the log with that id */
+void log_session_given(struct log_map *map, uint64_t session); /* notes that a cell of it was given up */
+
+/* ---- cell.c: the cells that moves are folded into ---- */
+/* Folds all moves that were appended; by the outermost change only. */
+void log_cells_fold(struct nt_log *log, struct nt_settler_ *settler);
+
 /* ---- block.c: blocks and strings, under the log's lock ---- */
 uint32_t log_block_new(struct log_map *map, uint32_t units); /* 4 or 2; zeroed; 0: no room */
 void log_block_free(struct log_map *map, uint32_t block, uint32_t units);
@@ -164,6 +193,21 @@ struct nt_layout_tally *log_tally(struct nt_log *log, struct nt_layout_object *e
 nt_pair_ log_tally_add(struct nt_layout_tally *tally, uint64_t value, bool locked);
 void log_tally_seen(struct nt_layout_tally *tally, uint64_t value, nt_time at);
 struct nt_layout_pair log_pair_load(const struct nt_layout_pair *pair);
+void log_pair_store(struct nt_layout_pair *pair, nt_pair_ value, bool locked);
+/* What is settled of one of the object's tallies. */
+struct nt_layout_pair *log_settled(const struct log_map *map, const struct nt_layout_object *entry,
+                                   const struct nt_layout_tally *tally);
+struct log_count { /* one count, as it was asked for */
+    nt_object object;
+    nt_kind kind;
+    uint64_t value, argument;
+    nt_time at;
+    bool timed;
+    bool in;    /* in `session`, whatever the object's is */
+    bool about; /* the event names `session` and is not counted in it */
+    uint64_t session;
+};
+void log_count(const struct log_count *count);
 struct nt_layout_extra *log_extra(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind);
 struct nt_layout_extra *log_extra_new(struct log_map *map, struct nt_layout_object *entry, nt_kind kind);
 /* Calls back for each kind that the object has a tally of. */

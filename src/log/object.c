@@ -330,6 +330,13 @@ static bool object_retire(struct nt_layout_object *entry, nt_object object)
     return true;
 }
 
+/* Before an object ends, its sums go to its session; what finds no room goes to none. */
+static void object_settle(struct nt_log *log, struct nt_layout_object *entry, nt_object object)
+{
+    if (!log_settle(log, log_thread_enter(log), entry, object))
+        __atomic_fetch_add(&log->map.live->refused_sessions, 1, __ATOMIC_RELAXED);
+}
+
 void nt_object_close(nt_object take_object)
 {
     struct nt_log *log;
@@ -339,6 +346,7 @@ void nt_object_close(nt_object take_object)
     struct log_guard guard;
     struct state_event state = { .logged = false };
     log_guard_enter(&guard);
+    object_settle(log, entry, take_object);
     if (log_lock(&log->map.live->lock)) {
         if (object_retire(entry, take_object))
             state = object_end(log, entry, take_object);
@@ -410,6 +418,7 @@ nt_object nt_object_succeed(nt_object take_object)
     uint32_t slot = 0, generation = 0;
     struct log_guard guard;
     log_guard_enter(&guard);
+    object_settle(log, entry, take_object);
     if (log_lock(&log->map.live->lock)) {
         if (object_retire(entry, take_object)) {
             generation = object_make(&log->map, &plan, &slot);

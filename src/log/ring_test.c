@@ -18,7 +18,7 @@ static void a_record_says_all_of_an_event(void **state)
     nt_object_count_with(object, NT_READ, 6, 222);
     const struct nt_layout_ring *ring = view_ring(&view, 0);
     const struct nt_layout_record *record = view_record(&view, ring, nth(2));
-    assert_int_equal(record->commit, NT_LAYOUT_COMMIT(nth(2), NT_READ));
+    assert_int_equal(record->commit, NT_LAYOUT_COMMIT(nth(2), NT_READ | NT_RECORD_FIRST << 8));
     assert_int_equal(record->commit >> 16, 2);
     assert_int_equal(record->time, 111);
     assert_int_equal(record->session, 0);

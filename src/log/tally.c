@@ -135,6 +135,37 @@ struct nt_layout_pair log_pair_load(const struct nt_layout_pair *pair)
 #endif
 }
 
+void log_pair_store(struct nt_layout_pair *pair, nt_pair_ value, bool locked)
+{
+#if !defined(NT_TSAN_)
+    if (locked) {
+        uint64_t count = __atomic_load_n(&pair->count, __ATOMIC_RELAXED);
+        uint64_t total = __atomic_load_n(&pair->total, __ATOMIC_RELAXED);
+        for (bool done = false; !done;)
+            __asm__ volatile("lock cmpxchg16b %1"
+                             : "=@ccz"(done), "+m"(*pair), "+a"(count), "+d"(total)
+                             : "b"((uint64_t)value[0]), "c"((uint64_t)value[1])
+                             : "memory");
+        return;
+    }
+#endif
+    (void)locked;
+    nt_pair_copy_(pair, value);
+}
+
+struct nt_layout_pair *log_settled(const struct log_map *map, const struct nt_layout_object *entry,
+                                   const struct nt_layout_tally *tally)
+{
+    const unsigned char *at = (const unsigned char *)tally;
+    if (at >= (const unsigned char *)entry && at < (const unsigned char *)(entry + 1))
+        return nt_settled_inline_(entry, tally);
+    uint32_t next = __atomic_load_n(&entry->blocks, __ATOMIC_ACQUIRE);
+    for (struct nt_layout_tally_block *block; (block = block_at(map, next)) != NULL; next = block->next)
+        if (at > (const unsigned char *)block && at < (const unsigned char *)(block + 1))
+            return &block->settled[tally - block->tally];
+    return &map->objects[entry - map->objects].settled[0]; /* cannot be */
+}
+
 /* ---- extras ---- */
 
 struct nt_layout_extra *log_extra(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind)
@@ -189,35 +220,110 @@ static struct nt_layout_object *entry_quick(const struct nt_log *log, nt_object 
     return log_object_is(entry, (uint32_t)(object.handle >> 32)) ? entry : NULL;
 }
 
-/* For shared objects, further kinds, first uses, handlers in an event, threads without a ring, forked children,
-   stale handles. */
-void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, uint64_t argument, nt_time at, bool timed)
+struct counting { /* where one count goes */
+    struct nt_log *log;
+    struct nt_thread_log_ *part;
+    struct nt_layout_object *entry;
+    struct nt_layout_tally *tally;
+    struct nt_settler_ *settler; /* of one that goes to a session of its own, else NULL */
+    uint64_t number;             /* of its move */
+    bool outermost;
+};
+
+static bool counting_find(struct counting *counting, const struct log_count *count)
 {
-    struct nt_log *log = log_of(object);
-    if (!log || kind == NT_KIND_NONE || kind >= NT_LAYOUT_CONTINUATION)
-        return;
-    struct nt_layout_object *entry = entry_quick(log, object);
-    struct nt_layout_tally *tally = entry ? nt_tally_inline_(entry, kind) : NULL;
+    struct nt_log *log = log_of(count->object);
+    if (!log || count->kind == NT_KIND_NONE || count->kind >= NT_LAYOUT_CONTINUATION)
+        return false;
+    struct nt_layout_object *entry = entry_quick(log, count->object);
+    struct nt_layout_tally *tally = entry ? nt_tally_inline_(entry, count->kind) : NULL;
     struct nt_thread_log_ *part = log_thread_enter(log);
     if (!tally) {
-        entry = part || log_is_ours(log) ? log_object_enter(log, object) : NULL;
-        tally = entry ? log_tally(log, entry, kind) : NULL;
+        entry = part || log_is_ours(log) ? log_object_enter(log, count->object) : NULL;
+        tally = entry ? log_tally(log, entry, count->kind) : NULL;
     }
-    if (!tally)
+    *counting = (struct counting){ .log = log, .part = part, .entry = entry, .tally = tally };
+    return tally != NULL;
+}
+
+/* Takes the number of the move before anything is counted, so that what cannot be moved is counted in the object's own
+   session from the start. */
+static void counting_move_begin(struct counting *counting)
+{
+    struct nt_settler_ *settler = log_settler(counting->log, counting->part);
+    if (settler && log_settle_begin(counting->log, settler, 1, &counting->outermost)) {
+        counting->settler = settler;
+        counting->number = nt_take_(&settler->next, 1);
+    } else {
+        __atomic_fetch_add(&counting->log->map.live->refused_sessions, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void counting_move_end(struct counting *counting, const struct log_count *count, uint64_t own)
+{
+    const struct nt_moved_ moved = { count->session, own, { 1, count->value }, { 0, 0 } };
+    uint64_t flags = NT_MOVE_FROM | (count->session ? 0 : NT_MOVE_NONE);
+    nt_move_put_(counting->settler, counting->number, count->kind | flags << 8, &moved);
+    log_settle_end(counting->settler, counting->outermost);
+}
+
+/* For shared objects, further kinds, first uses, handlers in an event, threads without a ring, forked children,
+   stale handles, sessions of their own. */
+void log_count(const struct log_count *count)
+{
+    struct counting counting;
+    if (!counting_find(&counting, count))
         return;
-    bool locked = object.handle >> 32 & NT_LAYOUT_LOCKED;
+    struct nt_log *log = counting.log;
+    struct nt_layout_object *entry = counting.entry;
+    nt_time at = count->at;
+    uint64_t own = __atomic_load_n(&entry->session, __ATOMIC_RELAXED);
+    if (count->in && count->session != own)
+        counting_move_begin(&counting);
+    bool locked = count->object.handle >> 32 & NT_LAYOUT_LOCKED;
     /* by the handle's slot, not the entry's place: a handler that forks may change the map under us */
-    uint32_t slot = (uint32_t)object.handle & NT_SLOT_MASK_;
-    bool logged = __atomic_load_n(&log->map.control[slot], __ATOMIC_RELAXED) & NT_MASK(kind);
-    if (logged && !timed)
+    uint32_t slot = (uint32_t)count->object.handle & NT_SLOT_MASK_;
+    bool logged = __atomic_load_n(&log->map.control[slot], __ATOMIC_RELAXED) & NT_MASK(count->kind);
+    if (logged && !count->timed)
         at = nt_now();
     struct nt_event_ event = { at,
-                               __atomic_load_n(&entry->session, __ATOMIC_RELAXED),
-                               value,
-                               argument,
-                               object.handle,
-                               log_tally_add(tally, value, locked) };
+                               counting.settler ? count->session : own,
+                               count->value,
+                               count->argument,
+                               count->object.handle,
+                               log_tally_add(counting.tally, count->value, locked) };
+    uint64_t flags = counting.settler ? (uint64_t)NT_RECORD_IN << 8
+                                      : nt_first_(event.sum, log_settled(&log->map, entry, counting.tally));
+    if (count->about)
+        event.session = count->session;
+    if (counting.settler) {
+        if (!(entry->flags & NT_OBJECT_MIXED))
+            __atomic_fetch_or(&entry->flags, NT_OBJECT_MIXED, __ATOMIC_RELAXED);
+        counting_move_end(&counting, count, own);
+    }
     if (logged)
-        log_record(log, part, kind, &event);
-    log_tally_seen(tally, value, logged || timed ? at : 0);
+        log_record(log, counting.part, count->kind | flags, &event);
+    log_tally_seen(counting.tally, count->value, logged || count->timed ? at : 0);
+}
+
+void nt_count_slow_(nt_object object, nt_kind kind, uint64_t value, uint64_t argument, nt_time at, bool timed)
+{
+    const struct log_count count = {
+        .object = object, .kind = kind, .value = value, .argument = argument, .at = at, .timed = timed
+    };
+    log_count(&count);
+}
+
+void nt_object_count_in_at(nt_object object, nt_session session, nt_kind kind, uint64_t value, nt_time at)
+{
+    const struct log_count count = {
+        .object = object, .kind = kind, .value = value, .at = at, .timed = true, .in = true, .session = session
+    };
+    log_count(&count);
+}
+
+void nt_object_count_in(nt_object object, nt_session session, nt_kind kind, uint64_t value)
+{
+    const struct log_count count = { .object = object, .kind = kind, .value = value, .in = true, .session = session };
+    log_count(&count);
 }

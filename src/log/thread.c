@@ -24,6 +24,7 @@ struct thread_block {
         const struct nt_log *log; /* whose ring it is */
         uint32_t uses;            /* the log's, then */
     } places[PLACES];
+    struct nt_settler_ settlers[LOG_MAX];
     struct nt_ring_ none; /* what a thread without a ring has: always open, so that events come the slow way */
     struct nt_ring_ rings[PLACES] __attribute__((aligned(64)));
 };
@@ -90,6 +91,8 @@ static void rings_give(struct nt_thread_ *seen)
         bool current = log->used && seen->wiped[i].entered == (unsigned char *)log->map.objects;
         if (ring && ring->shared && current)
             log_ring_give(ring->shared, ring->cur);
+        if (seen->log[i].settler && current)
+            log_settler_give(seen->log[i].settler);
     }
 }
 
@@ -171,6 +174,8 @@ static struct nt_thread_log_ *part_make(struct nt_log *log)
     block->none.open = 1;
     part->ring = &block->none;
     part->control = log->map.control;
+    part->settler = NULL;
+    block->settlers[log->index].retry = 0;
     part->skip = ring_attach(log, block, part) ? 0 : RETRY_EVENTS;
     /* last: from here on handlers of this thread take the quick path */
     block->seen.wiped[log->index].entered = (unsigned char *)log->map.objects;
@@ -247,6 +252,15 @@ void log_thread_leave(struct nt_log *log)
     block->seen.wiped[log->index].entered = NULL;
     if (ring && ring->shared)
         log_ring_give(ring->shared, ring->cur);
+    if (block->seen.log[log->index].settler)
+        log_settler_give(block->seen.log[log->index].settler);
+    block->seen.log[log->index].settler = NULL;
+}
+
+struct nt_settler_ *log_thread_settler(struct nt_log *log)
+{
+    struct thread_block *block = block_mine();
+    return block ? &block->settlers[log->index] : NULL;
 }
 
 bool log_is_ours(const struct nt_log *log)

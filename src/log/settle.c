@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Settlers: what a thread needs to keep totals by session, made at its first change of a session and handed from
+   thread to thread as rings are; and the change itself. The order of its steps, and why a reader finds every count in
+   exactly one session whenever the program dies, is in docs/format.md, "Sessions". */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "log/log.h"
+
+#define RETRY_CHANGES 4096u
+
+/* ---- the directory, under the log's lock ---- */
+
+static bool settler_room(struct log_map *map, uint32_t pages)
+{
+    struct nt_layout_live *live = map->live;
+    return live->settlement_pages + pages <= map->settlement_max &&
+           live->settlement_backed + (uint64_t)pages * NT_LAYOUT_PAGE <= map->header->cap / 4;
+}
+
+static struct nt_layout_settler *settler_new(struct log_map *map)
+{
+    enum { PAGES = NT_LAYOUT_MOVES * 64 / NT_LAYOUT_PAGE + 1 };
+    struct nt_layout_live *live = map->live;
+    uint32_t number = live->settlers;
+    if (!live->settlement_pages)
+        live->settlement_pages = 1;
+    uint32_t page = live->settlement_pages;
+    if (number >= map->settler_max || !settler_room(map, PAGES))
+        return NULL;
+    struct nt_layout_settler *settler = &map->settlers[number];
+    if ((!log_is_backed(map, settler, sizeof(*settler)) && !log_back(map, settler, sizeof(*settler))) ||
+        !log_back(map, map->settlement + (uint64_t)page * NT_LAYOUT_PAGE, (uint64_t)PAGES * NT_LAYOUT_PAGE))
+        return NULL;
+    live->settlement_pages = page + PAGES;
+    __atomic_fetch_add(&live->settlement_backed, (uint64_t)PAGES * NT_LAYOUT_PAGE, __ATOMIC_RELAXED);
+    settler->moves = page;
+    settler->extent[0] = page + PAGES - 1;
+    settler->backed = 1;
+    settler->groups = 1;
+    __atomic_store_n(&live->settlers, number + 1, __ATOMIC_RELEASE);
+    return settler;
+}
+
+static struct nt_layout_settler *settler_idle(const struct log_map *map)
+{
+    struct nt_layout_settler *best = NULL;
+    for (uint32_t i = 0; i < map->live->settlers && i < map->settler_max; i++) {
+        struct nt_layout_settler *settler = &map->settlers[i];
+        /* acquire: partner is log_settler_give, which holds no lock */
+        if (__atomic_load_n(&settler->state, __ATOMIC_ACQUIRE) == NT_RING_IDLE &&
+            (!best || settler->idle_since < best->idle_since))
+            best = settler;
+    }
+    return best;
+}
+
+/* The number after the last move that is whole. */
+static uint64_t settler_end(const struct log_map *map, const struct nt_layout_settler *settler)
+{
+    const struct nt_layout_move *moves = (const void *)(map->settlement + (uint64_t)settler->moves * NT_LAYOUT_PAGE);
+    uint64_t end = settler->folded;
+    for (uint32_t i = 0; i < NT_LAYOUT_MOVES; i++) {
+        uint64_t number = moves[i].commit >> 16;
+        end = number > end ? number : end;
+    }
+    return end;
+}
+
+/* One whose thread ended without telling. */
+static struct nt_layout_settler *settler_orphan(const struct log_map *map)
+{
+    int saved = errno;
+    struct nt_layout_settler *found = NULL;
+    for (uint32_t i = 0; i < map->live->settlers && i < map->settler_max && !found; i++) {
+        struct nt_layout_settler *settler = &map->settlers[i];
+        if (settler->state == NT_RING_OWNED && syscall(SYS_tgkill, getpid(), settler->tid, 0) != 0 && errno == ESRCH) {
+            settler->position = settler_end(map, settler);
+            found = settler;
+        }
+    }
+    errno = saved;
+    return found;
+}
+
+static struct nt_layout_settler *settler_take(struct nt_log *log)
+{
+    struct log_map *map = &log->map;
+    struct nt_layout_settler *settler = settler_idle(map);
+    if (!settler)
+        settler = settler_orphan(map);
+    if (!settler)
+        settler = settler_new(map);
+    if (settler) {
+        settler->tid = (uint32_t)syscall(SYS_gettid);
+        settler->copy = (uint64_t)(uintptr_t)&log_table;
+        __atomic_store_n(&settler->state, NT_RING_OWNED, __ATOMIC_RELEASE);
+    }
+    return settler;
+}
+
+static void settler_bind(const struct log_map *map, struct nt_settler_ *settler, struct nt_layout_settler *shared)
+{
+    *settler = (struct nt_settler_){
+        .next = shared->position,
+        .folded = shared->folded,
+        .moves = (struct nt_layout_move *)(void *)(map->settlement + (uint64_t)shared->moves * NT_LAYOUT_PAGE),
+        .pages = map->settlement,
+        .shared = shared,
+        .groups = shared->groups,
+    };
+    while (settler->mask + 1 < settler->groups)
+        settler->mask = settler->mask * 2 + 1;
+}
+
+struct nt_settler_ *log_settler(struct nt_log *log, struct nt_thread_log_ *part)
+{
+    if (!part || part->settler)
+        return part ? part->settler : NULL;
+    struct nt_settler_ *settler = log_thread_settler(log);
+    if (!settler)
+        return NULL;
+    if (settler->retry) {
+        settler->retry--;
+        return NULL;
+    }
+    struct log_guard guard;
+    struct nt_layout_settler *shared = NULL;
+    log_guard_enter(&guard);
+    if (log_lock(&log->map.live->lock)) {
+        shared = settler_take(log);
+        log_unlock(&log->map.live->lock);
+    }
+    if (shared) {
+        settler_bind(&log->map, settler, shared);
+        __atomic_store_n(&part->settler, settler, __ATOMIC_RELEASE);
+    } else {
+        settler->retry = RETRY_CHANGES;
+    }
+    log_guard_leave(&guard);
+    return part->settler;
+}
+
+void log_settler_give(struct nt_settler_ *settler)
+{
+    struct nt_layout_settler *shared = settler->shared;
+    shared->position = settler->next;
+    shared->idle_since = nt_now();
+    __atomic_store_n(&shared->state, NT_RING_IDLE, __ATOMIC_RELEASE);
+}
+
+void log_settlers_give_all(struct nt_log *log)
+{
+    struct log_map *map = &log->map;
+    for (uint32_t i = 0; i < map->live->settlers && i < map->settler_max; i++) {
+        struct nt_layout_settler *shared = &map->settlers[i];
+        if (shared->copy == (uint64_t)(uintptr_t)&log_table &&
+            __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) == NT_RING_OWNED) {
+            shared->position = settler_end(map, shared);
+            shared->idle_since = nt_now();
+            __atomic_store_n(&shared->state, NT_RING_IDLE, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/* ---- changes ---- */
+
+bool log_settle_begin(struct nt_log *log, struct nt_settler_ *settler, uint32_t needed, bool *ret_outermost)
+{
+    uint64_t waiting = settler->next - settler->folded;
+    *ret_outermost = !settler->open;
+    if (*ret_outermost) {
+        __atomic_store_n(&settler->open, 1, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (waiting + needed > NT_SETTLE_ROOM_)
+            log_cells_fold(log, settler);
+        return true;
+    }
+    /* a handler that interrupted a change: some places are left for those that interrupt this one */
+    return waiting + needed + 8 <= NT_LAYOUT_MOVES;
+}
+
+void log_settle_end(struct nt_settler_ *settler, bool outermost)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (outermost)
+        __atomic_store_n(&settler->open, 0, __ATOMIC_RELAXED);
+}
+
+struct settling {
+    struct nt_log *log;
+    struct nt_settler_ *settler; /* NULL: nothing is moved, only marked as settled */
+    struct nt_layout_object *entry;
+    nt_object object;
+    bool outermost;
+    uint32_t different; /* tallies */
+};
+
+typedef void settling_fn(struct settling *settling, nt_kind kind, const struct nt_layout_tally *tally,
+                         struct nt_layout_pair *settled);
+
+static void settling_each(struct settling *settling, settling_fn *fn)
+{
+    const struct log_map *map = &settling->log->map;
+    struct nt_layout_object *entry = settling->entry;
+    for (int i = 0; i < 3; i++)
+        if (entry->tally_kind[i])
+            fn(settling, entry->tally_kind[i], &entry->tally[i], &entry->settled[i]);
+    for (uint32_t at = entry->blocks; at && at < map->block_max;) {
+        struct nt_layout_tally_block *block = (struct nt_layout_tally_block *)(void *)(map->blocks + (uint64_t)at * 64);
+        for (int i = 0; i < 4; i++)
+            if (block->kind[i])
+                fn(settling, block->kind[i], &block->tally[i], &block->settled[i]);
+        at = block->next;
+    }
+}
+
+static void settling_count(struct settling *settling, nt_kind kind, const struct nt_layout_tally *tally,
+                           struct nt_layout_pair *settled)
+{
+    (void)kind;
+    settling->different += log_pair_load(&tally->sum).count != settled->count;
+}
+
+static void settling_move(struct settling *settling, nt_kind kind, const struct nt_layout_tally *tally,
+                          struct nt_layout_pair *settled)
+{
+    struct nt_settler_ *settler = settling->settler;
+    struct nt_layout_pair now = log_pair_load(&tally->sum), before = *settled;
+    if (now.count == before.count)
+        return;
+    const nt_pair_ after = { now.count, now.total };
+    if (settler) {
+        if (settling->outermost && settler->next - settler->folded >= NT_SETTLE_ROOM_)
+            log_cells_fold(settling->log, settler);
+        const struct nt_moved_ moved = { settling->entry->session,
+                                         settling->object.handle,
+                                         { now.count - before.count, now.total - before.total },
+                                         after };
+        nt_move_put_(settler, nt_take_(&settler->next, 1), kind, &moved);
+    }
+    log_pair_store(settled, after, settling->object.handle >> 32 & NT_LAYOUT_LOCKED);
+}
+
+bool log_settle(struct nt_log *log, struct nt_thread_log_ *part, struct nt_layout_object *entry, nt_object object)
+{
+    struct settling settling = { .log = log, .entry = entry, .object = object };
+    if (entry->session) {
+        settling_each(&settling, settling_count);
+        if (!settling.different)
+            return true;
+        settling.settler = log_settler(log, part);
+        if (!settling.settler || !log_settle_begin(log, settling.settler, settling.different, &settling.outermost))
+            return false;
+    }
+    settling_each(&settling, settling_move);
+    if (settling.settler)
+        log_settle_end(settling.settler, settling.outermost);
+    return true;
+}
