@@ -355,9 +355,9 @@ struct nt_layout_settler {
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_settler) == 256);
 NT_LAYOUT_AT(nt_layout_settler, redo, 32);
 
-/* The hash of a cell: both halves of a product, so that all bits of the id have a part in the lower ones, which name the
-   group: hash modulo the smallest power of two that is not below the number of groups, or modulo its half if there is
-   no such group. */
+/* The hash of a cell: both halves of a product, so that all bits of the id have a part in the lower ones, which name
+   the group: hash modulo the smallest power of two that is not below the number of groups, or modulo its half if there
+   is no such group. */
 static inline uint64_t nt_layout_hash_(uint64_t session, uint32_t kind)
 {
     nt_u128_ product = (nt_u128_)(session ^ kind * UINT64_C(0xd6e8feb86659fd93)) * UINT64_C(0x9e3779b97f4a7c15);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "log/session_view.h"
+#include "log/session_test.h"
 
 #define assert_session(view, session, kind, wanted_count, wanted_total)         \
     do {                                                                        \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums by session as a log file holds them at this moment, found by docs/format.md alone: what the tests hold the
    library's writing and the reader's reading against. Slow and simple on purpose. */
-#ifndef LOG_SESSION_VIEW_H
-#define LOG_SESSION_VIEW_H
+#ifndef LOG_SESSION_TEST_H
+#define LOG_SESSION_TEST_H
 
 #include "log/log_test.h"
 
