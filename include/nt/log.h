@@ -139,7 +139,9 @@ NT_API int nt_object_tally(nt_object object, nt_kind kind, struct nt_layout_tall
 /* A session is an application's: any id that is not 0. Every count belongs to the session of its object at that moment,
    and the sums by session are kept too: exact for as many sessions and kinds a thread as fit into a quarter of the
    log's cap (at 64 bytes each); beyond that those used longest ago are put into their parents' sums, or into `older`.
-   A log remembers name and parent of the sessions that it made last (an eighth of its cap, at 128 bytes each). */
+   What finds no room at all goes to none: say, of a handler that changes sessions a hundred times in the middle of
+   another change. A log remembers name and parent of the sessions that it made last (an eighth of its cap, at 128 bytes
+   each). */
 
 /* A new id: of a parent its upper 16 bits, else random ones; the lower 48 count up. Logs `session` with value
    NT_SESSION_NEW and the parent as its argument. name: NULL or any text, cut at 94 bytes. 0: the log has no file. */
@@ -151,7 +153,7 @@ NT_API void nt_session_stand(nt_log *log, nt_session session);
 enum { NT_SESSION_NEW = 1, NT_SESSION_END = 2, NT_SESSION_STANDING = 3, NT_SESSION_JOIN = 4 }; /* values of `session` */
 
 /* From here on the object counts in that session, 0: in none. Exclusive objects only, inside the same mutual exclusion
-   as their counts; a shared one keeps the session of its parent when it was made. */
+   as their counts; a new one begins in its parent's. A shared object has no session: it goes with the count. */
 static inline void nt_object_session_set(nt_object object, nt_session session);
 /* The same from the message just read on, whose session is known only now that it is decoded: `value` is what that read
    measured. Logs `session` with value NT_SESSION_JOIN and the read's count as its argument. */
@@ -214,7 +216,7 @@ static inline void nt_object_count_at(nt_object object, nt_kind kind, uint64_t v
 /* The same with an argument that is kept in the record. */
 static inline void nt_object_count_with(nt_object object, nt_kind kind, uint64_t value, uint64_t argument);
 
-/* The same in a session that is not the object's, on shared and exclusive objects alike; the object keeps its own. */
+/* The same in a session, on shared objects; on an exclusive one in another session than its own, which it keeps. */
 NT_API void nt_object_count_in(nt_object object, nt_session session, nt_kind kind, uint64_t value);
 NT_API void nt_object_count_in_at(nt_object object, nt_session session, nt_kind kind, uint64_t value, nt_time at);
 

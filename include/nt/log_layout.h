@@ -138,7 +138,7 @@ struct nt_layout_live {
     uint64_t stale;                            /* calls on objects that were closed */
     uint64_t ring_bytes;                       /* bytes of all rings */
     uint64_t sessions;                         /* made so far */
-    uint64_t refused_sessions;                 /* changes of session that found no room: the object kept its own */
+    uint64_t unsettled;                        /* times that sums of a session found no room and went to none */
     uint32_t settlers;                         /* directory entries in use; release */
     uint32_t settlement_pages;                 /* of the settlement region, used so far */
     uint64_t settlement_backed;                /* bytes of it that are backed */
@@ -179,7 +179,7 @@ struct nt_layout_object {
     uint32_t live;         /* generation, without NT_LAYOUT_LOCKED, while it may be counted on, else 0 */
     uint8_t tally_kind[3]; /* kinds of the tallies in this entry, 0 none; release */
     uint8_t flags;         /* NT_OBJECT_MIXED */
-    uint64_t session;      /* of what is counted now; of a shared object: of its counts that name none */
+    uint64_t session;      /* of what is counted now, 0 none; of a shared object: 0 */
     uint64_t spare0;
     uint32_t blocks; /* first struct nt_layout_tally_block, in units, 0 none; release */
     uint32_t extras; /* first struct nt_layout_extra, in units, 0 none; release */
@@ -296,19 +296,16 @@ NT_LAYOUT_ASSERT(sizeof(struct nt_layout_session) == 128);
    counted since they were settled. */
 #define NT_LAYOUT_MOVES 128u /* of a buffer: move n lies at n modulo that */
 enum {
-    NT_MOVE_FROM = 1u,  /* taken from the session `from`; else from the rest of object `from` */
-    NT_MOVE_EVICT = 2u, /* with FROM: the session's cell goes, and if it is gone already nothing is taken */
-    NT_MOVE_OLDER = 4u, /* goes to `older`, whatever `session` says */
-    NT_MOVE_TAKE = 8u,  /* with FROM: is taken from `older`, whatever `from` says */
-    NT_MOVE_NONE = 16u  /* goes to no session: is only taken */
+    NT_MOVE_GIVEN = 1u, /* taken from the session `from`, which is given up: if its cell is gone nothing is taken */
+    NT_MOVE_OLDER = 2u  /* goes to `older`, whatever `session` says */
 };
 struct nt_layout_move {
-    uint64_t session; /* where it goes */
+    uint64_t session; /* where it goes, never 0 */
     uint64_t commit;  /* bits 0-7 kind, 8-15 NT_MOVE_…, 16-63 number + 1; release */
-    uint64_t from;    /* a session; or slot | generation << 32 */
+    uint64_t from;    /* the object, slot | generation << 32; 0: a shared one; with GIVEN: a session */
     uint64_t spare;
     struct nt_layout_pair sum;   /* how much */
-    struct nt_layout_pair after; /* without FROM: the object's `settled` after it, stored there next */
+    struct nt_layout_pair after; /* of an object: its `settled` after this, stored there next */
 } __attribute__((aligned(64)));
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_move) == 64);
 
@@ -347,7 +344,7 @@ struct nt_layout_settler {
     uint64_t given_parent; /* cells put into their parent's */
     uint64_t given_older;  /* cells put into `older` */
     uint32_t backed;       /* groups whose pages are backed */
-    uint32_t older;        /* first of the two pages with the cells of `older`, one a kind at its number; release */
+    uint32_t older;        /* first of the two pages with the cells of `older`, one a kind at its number */
     uint64_t spare1;
     uint32_t extent[NT_LAYOUT_EXTENTS]; /* first page of each, 0 none; release */
     uint64_t spare2[4];

@@ -215,76 +215,43 @@ static struct nt_layout_cell *cell_make(struct fold *fold, uint64_t session, nt_
     return cell;
 }
 
-/* The cell of `older`; NULL: there is no memory for it, and none has what it would have. */
-static struct nt_layout_cell *cell_older(struct fold *fold, nt_kind kind)
+/* The cell of `older`: there always is one. */
+static struct nt_layout_cell *cell_older(const struct nt_settler_ *settler, nt_kind kind)
 {
-    struct nt_layout_settler *shared = fold->settler->shared;
-    enum { PAGES = NT_LAYOUT_KINDS / NT_LAYOUT_CELLS };
-    if (!shared->older) {
-        struct log_map *map = &fold->log->map;
-        uint32_t page = pages_new(fold->log, PAGES);
-        if (!page || !log_back(map, map->settlement + (uint64_t)page * NT_LAYOUT_PAGE, PAGES * NT_LAYOUT_PAGE))
-            return NULL;
-        __atomic_store_n(&shared->older, page, __ATOMIC_RELEASE);
-    }
-    struct nt_layout_cell *cell =
-        (struct nt_layout_cell *)(void *)(fold->settler->pages + (uint64_t)shared->older * NT_LAYOUT_PAGE) + kind;
-    if (!cell->state)
-        cell_put(cell, 0, kind, (nt_pair_){ 0, 0 });
-    return cell;
+    struct nt_layout_cell *cells = (struct nt_layout_cell *)(void *)(settler->pages +
+                                                                     (uint64_t)settler->shared->older * NT_LAYOUT_PAGE);
+    if (!cells[kind].state)
+        cell_put(&cells[kind], 0, kind, (nt_pair_){ 0, 0 });
+    return &cells[kind];
 }
 
 /* ---- one move ---- */
 
-static void move_flag(struct nt_layout_move *move, uint64_t flags)
-{
-    __atomic_store_n(&move->commit, move->commit | flags << 8, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-}
-
 static void fold_to(struct fold *fold, struct nt_layout_move *move, uint64_t number)
 {
     nt_kind kind = (nt_kind)(move->commit & 0xff);
-    uint64_t flags = move->commit >> 8;
-    if (flags & NT_MOVE_NONE)
-        return;
-    struct nt_layout_cell *cell = flags & NT_MOVE_OLDER ? NULL : cell_make(fold, move->session, kind, number);
+    bool older = move->commit >> 8 & NT_MOVE_OLDER;
+    struct nt_layout_cell *cell = older ? NULL : cell_make(fold, move->session, kind, number);
     if (!cell) {
-        if (!(flags & NT_MOVE_OLDER)) { /* before it is added there: a reader must know where it went */
+        if (!older) { /* a reader must know where it goes before it is there */
             log_session_given(&fold->log->map, move->session);
-            move_flag(move, NT_MOVE_OLDER);
+            __atomic_store_n(&move->commit, move->commit | NT_MOVE_OLDER << 8, __ATOMIC_RELEASE);
+            __atomic_thread_fence(__ATOMIC_RELEASE);
         }
-        cell = cell_older(fold, kind);
+        cell = cell_older(fold->settler, kind);
     }
-    if (cell)
-        (void)cell_add(fold->settler, cell, number, nt_pair_load_(&move->sum));
+    (void)cell_add(fold->settler, cell, number, nt_pair_load_(&move->sum));
 }
 
-static void fold_from(struct fold *fold, struct nt_layout_move *move, uint64_t number)
+static void fold_given(struct fold *fold, const struct nt_layout_move *move, uint64_t number)
 {
-    nt_kind kind = (nt_kind)(move->commit & 0xff);
-    uint64_t flags = move->commit >> 8;
     const nt_pair_ nothing = { 0, 0 };
-    struct nt_layout_cell *cell;
-    if (flags & NT_MOVE_EVICT) {
-        cell = cell_search(fold, move->from, kind);
-        if (!cell || !cell->state)
-            return;
-        nt_pair_ rest = cell_add(fold->settler, cell, number, nothing - nt_pair_load_(&move->sum));
-        if (!rest[0] && !rest[1])
-            cell_delete(fold->settler, cell);
+    struct nt_layout_cell *cell = cell_search(fold, move->from, (nt_kind)(move->commit & 0xff));
+    if (!cell || !cell->state)
         return;
-    }
-    cell = flags & NT_MOVE_TAKE ? NULL : cell_make(fold, move->from, kind, number);
-    if (!cell) {
-        if (!(flags & NT_MOVE_TAKE)) {
-            log_session_given(&fold->log->map, move->from);
-            move_flag(move, NT_MOVE_TAKE);
-        }
-        cell = cell_older(fold, kind);
-    }
-    if (cell)
-        (void)cell_add(fold->settler, cell, number, nothing - nt_pair_load_(&move->sum));
+    nt_pair_ rest = cell_add(fold->settler, cell, number, nothing - nt_pair_load_(&move->sum));
+    if (!rest[0])
+        cell_delete(fold->settler, cell);
 }
 
 /* All that were appended, in order; one that its change never finished counts for nothing. */
@@ -295,8 +262,8 @@ static void fold_moves(struct fold *fold)
         struct nt_layout_move *move = &settler->moves[number % NT_LAYOUT_MOVES];
         if (move->commit >> 16 == number + 1) {
             fold_to(fold, move, number);
-            if ((move->commit >> 8 & NT_MOVE_FROM) && move->from)
-                fold_from(fold, move, number);
+            if (move->commit >> 8 & NT_MOVE_GIVEN)
+                fold_given(fold, move, number);
         }
         settler->folded = number + 1;
         __atomic_store_n(&settler->shared->folded, number + 1, __ATOMIC_RELEASE);
@@ -311,7 +278,7 @@ static void give_up(struct fold *fold, const struct nt_layout_cell *cell)
     struct nt_settler_ *settler = fold->settler;
     const struct nt_layout_session *entry = log_session_find(&fold->log->map, cell->session);
     uint64_t parent = entry ? __atomic_load_n(&entry->parent, __ATOMIC_RELAXED) : 0;
-    uint64_t flags = NT_MOVE_FROM | NT_MOVE_EVICT | (parent ? 0 : NT_MOVE_OLDER);
+    uint64_t flags = NT_MOVE_GIVEN | (parent ? 0 : NT_MOVE_OLDER);
     const struct nt_moved_ moved = { parent, cell->session, nt_pair_load_(&cell->sum), { 0, 0 } };
     log_session_given(&fold->log->map, cell->session);
     uint64_t *given = parent ? &settler->shared->given_parent : &settler->shared->given_older;

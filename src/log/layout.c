@@ -59,7 +59,7 @@ uint64_t log_layout_plan(struct nt_layout_header *header, uint64_t cap)
         { NT_REGION_RECORDS, 64, round_up(cap, REGION_ALIGN) / 64 },
         { NT_REGION_SESSIONS, sizeof(struct nt_layout_session), clamp(cap / 8 / 128, 256, UINT32_MAX / 128) },
         { NT_REGION_SETTLERS, sizeof(struct nt_layout_settler), rings },
-        { NT_REGION_SETTLEMENT, NT_LAYOUT_PAGE, clamp(cap / 2 / NT_LAYOUT_PAGE, 32, UINT32_MAX / NT_LAYOUT_PAGE) },
+        { NT_REGION_SETTLEMENT, NT_LAYOUT_PAGE, clamp(cap / NT_LAYOUT_PAGE, 64, UINT32_MAX / NT_LAYOUT_PAGE) },
         { NT_REGION_GIVEN, 8, clamp(round_up(cap / 64, NT_LAYOUT_PAGE), NT_LAYOUT_PAGE, UINT32_MAX) / 8 },
     };
     const uint32_t count = sizeof(plan) / sizeof(plan[0]);

@@ -168,8 +168,15 @@ void log_settlers_give_all(struct nt_log *log); /* all that this copy of the lib
    handler that interrupts another change; then nothing may be appended. */
 bool log_settle_begin(struct nt_log *log, struct nt_settler_ *settler, uint32_t needed, bool *ret_outermost);
 void log_settle_end(struct nt_settler_ *settler, bool outermost);
-/* Moves all that the object counted since it was settled to its session. False: no room, nothing was changed. */
-bool log_settle(struct nt_log *log, struct nt_thread_log_ *part, struct nt_layout_object *entry, nt_object object);
+struct log_join { /* the last count of a tally, a read, goes to another session than the object's */
+    const struct nt_layout_tally *tally;
+    uint64_t session, value;
+};
+/* Moves all that the object counted since it was settled to its session. */
+void log_settle(struct nt_log *log, struct nt_thread_log_ *part, struct nt_layout_object *entry, nt_object object,
+                const struct log_join *join);
+/* Notes that something of a session finds no room and goes to none. */
+void log_settle_none(struct nt_log *log, uint64_t session);
 
 /* ---- session.c ---- */
 /* The entry of a session that this log made and remembers, else NULL. */

@@ -242,7 +242,7 @@ static struct log_object_plan plan_new(const struct log_map *map, const nt_objec
     if (parent) {
         plan.parent = (uint32_t)(parent - map->objects);
         plan.parent_generation = parent->generation;
-        plan.session = parent->session;
+        plan.session = plan.discipline == NT_SHARED ? 0 : parent->session;
         if (!(options->flags & NT_OBJECT_MASKED))
             plan.mask = __atomic_load_n(&map->control[plan.parent], __ATOMIC_RELAXED);
     }
@@ -330,13 +330,6 @@ static bool object_retire(struct nt_layout_object *entry, nt_object object)
     return true;
 }
 
-/* Before an object ends, its sums go to its session; what finds no room goes to none. */
-static void object_settle(struct nt_log *log, struct nt_layout_object *entry, nt_object object)
-{
-    if (!log_settle(log, log_thread_enter(log), entry, object))
-        __atomic_fetch_add(&log->map.live->refused_sessions, 1, __ATOMIC_RELAXED);
-}
-
 void nt_object_close(nt_object take_object)
 {
     struct nt_log *log;
@@ -346,7 +339,7 @@ void nt_object_close(nt_object take_object)
     struct log_guard guard;
     struct state_event state = { .logged = false };
     log_guard_enter(&guard);
-    object_settle(log, entry, take_object);
+    log_settle(log, log_thread_enter(log), entry, take_object, NULL);
     if (log_lock(&log->map.live->lock)) {
         if (object_retire(entry, take_object))
             state = object_end(log, entry, take_object);
@@ -418,7 +411,7 @@ nt_object nt_object_succeed(nt_object take_object)
     uint32_t slot = 0, generation = 0;
     struct log_guard guard;
     log_guard_enter(&guard);
-    object_settle(log, entry, take_object);
+    log_settle(log, log_thread_enter(log), entry, take_object, NULL);
     if (log_lock(&log->map.live->lock)) {
         if (object_retire(entry, take_object)) {
             generation = object_make(&log->map, &plan, &slot);

@@ -157,10 +157,8 @@ void nt_session_set_slow_(nt_object object, nt_session session)
     struct nt_layout_object *entry = object_use(object, &log, &part);
     if (!entry || entry->discipline == NT_SHARED || entry->session == session)
         return;
-    if (log_settle(log, part, entry, object))
-        __atomic_store_n(&entry->session, session, __ATOMIC_RELAXED);
-    else
-        __atomic_fetch_add(&log->map.live->refused_sessions, 1, __ATOMIC_RELAXED);
+    log_settle(log, part, entry, object, NULL);
+    __atomic_store_n(&entry->session, session, __ATOMIC_RELAXED);
 }
 
 nt_session nt_object_session(nt_object object)
@@ -171,19 +169,6 @@ nt_session nt_object_session(nt_object object)
     return entry ? __atomic_load_n(&entry->session, __ATOMIC_RELAXED) : 0;
 }
 
-/* The last read is settled with all others to the session it was counted in, then moved from there. */
-static bool read_move(struct nt_log *log, struct nt_thread_log_ *part, const struct nt_moved_ *moved)
-{
-    struct nt_settler_ *settler = log_settler(log, part);
-    bool outermost;
-    if (!settler || !log_settle_begin(log, settler, 1, &outermost))
-        return false;
-    uint64_t flags = NT_MOVE_FROM | (moved->session ? 0 : NT_MOVE_NONE);
-    nt_move_put_(settler, nt_take_(&settler->next, 1), NT_READ | flags << 8, moved);
-    log_settle_end(settler, outermost);
-    return true;
-}
-
 void nt_object_session_join(nt_object object, nt_session session, uint64_t value)
 {
     struct nt_log *log;
@@ -192,11 +177,8 @@ void nt_object_session_join(nt_object object, nt_session session, uint64_t value
     if (!entry || entry->discipline == NT_SHARED || entry->session == session)
         return;
     const struct nt_layout_tally *tally = log_tally_find(&log->map, entry, NT_READ);
-    const struct nt_moved_ moved = { session, entry->session, { 1, value }, { 0, 0 } };
-    if (!log_settle(log, part, entry, object) || (tally && !read_move(log, part, &moved))) {
-        __atomic_fetch_add(&log->map.live->refused_sessions, 1, __ATOMIC_RELAXED);
-        return;
-    }
+    const struct log_join join = { tally, session, value };
+    log_settle(log, part, entry, object, tally ? &join : NULL);
     __atomic_store_n(&entry->session, session, __ATOMIC_RELAXED);
     const struct log_count count = {
         .object = object,

@@ -93,8 +93,8 @@ static void sessions_that_go_with_the_count(void **state)
     nt_object above = test_channel(log, "above");
     nt_object_session_set(above, 5);
     nt_object shared = test_object(log, "s", above, NT_SHARED), own = test_object(log, "e", above, NT_EXCLUSIVE);
-    nt_object_session_set(shared, 6); /* it keeps its own */
-    assert_int_equal(nt_object_session(shared), 5);
+    nt_object_session_set(shared, 6); /* it has none */
+    assert_int_equal(nt_object_session(shared), 0);
     assert_int_equal(nt_object_session(own), 5);
     for (uint64_t i = 1; i <= 1000; i++) {
         nt_object_count_in(shared, i % 10, NT_WRITE, i);
@@ -106,9 +106,9 @@ static void sessions_that_go_with_the_count(void **state)
     for (uint64_t i = 10; i <= 1000; i += 10)
         total += i;
     for (uint64_t session = 0; session < 10; session++) {
-        uint64_t more = session == 5, sum = session ? total - 100 * (10 - session) : total;
-        assert_session(&view, session, NT_WRITE, 100 + more, sum + more);
-        assert_session(&view, session, NT_READ, 100 + more, sum + more);
+        uint64_t sum = session ? total - 100 * (10 - session) : total;
+        assert_session(&view, session, NT_WRITE, 100 + !session, sum + !session);
+        assert_session(&view, session, NT_READ, 100 + (session == 5), sum + (session == 5));
     }
     assert_sum(&view, shared, NT_WRITE, 1001, 500501);
     view_close(&view);

@@ -16,23 +16,39 @@ struct session_sum {
 
 struct session_sums {
     struct session_sum *sums;
-    size_t count, room;
+    size_t count, room; /* room: a power of two, at least twice the count; the places are found by hash */
 };
 
-UNUSED static struct session_sum *sums_at(struct session_sums *sums, uint64_t session, uint32_t kind, bool older,
-                                          size_t from)
+static inline size_t sums_place(const struct session_sums *sums, uint64_t session, uint32_t kind, bool older)
 {
-    for (size_t i = from; i < sums->count; i++)
-        if (sums->sums[i].kind == kind && sums->sums[i].older == older && (older || sums->sums[i].session == session))
-            return &sums->sums[i];
-    if (sums->count == sums->room) {
-        sums->room = sums->room ? 2 * sums->room : 64;
-        sums->sums = realloc(sums->sums, sums->room * sizeof(*sums->sums));
-        if (!sums->sums)
+    size_t at = (size_t)nt_layout_hash_(session, kind + 256 * older) & (sums->room - 1);
+    while (sums->sums[at].kind && (sums->sums[at].kind != kind || sums->sums[at].older != older ||
+                                   (!older && sums->sums[at].session != session)))
+        at = (at + 1) & (sums->room - 1);
+    return at;
+}
+
+UNUSED static struct session_sum *sums_at(struct session_sums *sums, uint64_t session, uint32_t kind, bool older)
+{
+    session = older ? 0 : session;
+    if (2 * sums->count >= sums->room) {
+        struct session_sums more = { calloc(sums->room ? 2 * sums->room : 64, sizeof(*sums->sums)), sums->count,
+                                     sums->room ? 2 * sums->room : 64 };
+        if (!more.sums)
             abort();
+        for (size_t i = 0; i < sums->room; i++)
+            if (sums->sums[i].kind)
+                more.sums[sums_place(&more, sums->sums[i].session, sums->sums[i].kind, sums->sums[i].older)] =
+                    sums->sums[i];
+        free(sums->sums);
+        *sums = more;
     }
-    sums->sums[sums->count] = (struct session_sum){ .session = older ? 0 : session, .kind = kind, .older = older };
-    return &sums->sums[sums->count++];
+    struct session_sum *sum = &sums->sums[sums_place(sums, session, kind, older)];
+    if (!sum->kind) {
+        *sum = (struct session_sum){ .session = session, .kind = kind, .older = older };
+        sums->count++;
+    }
+    return sum;
 }
 
 UNUSED static const unsigned char *settlement_page(const struct view *view, uint64_t page)
@@ -41,7 +57,7 @@ UNUSED static const unsigned char *settlement_page(const struct view *view, uint
 }
 
 UNUSED static void sums_cell(const struct nt_layout_settler *settler, const struct nt_layout_cell *cell, bool older,
-                             struct session_sums *sums, size_t from)
+                             struct session_sums *sums)
 {
     uint64_t state = cell->state;
     struct nt_layout_pair sum = cell->sum;
@@ -51,13 +67,13 @@ UNUSED static void sums_cell(const struct nt_layout_settler *settler, const stru
         state = settler->redo_state;
         sum = settler->redo;
     }
-    struct session_sum *to = sums_at(sums, cell->session, state & 0xff, older, from);
+    struct session_sum *to = sums_at(sums, cell->session, state & 0xff, older);
     if (!to->cell || state >> 16 > to->moves)
         *to = (struct session_sum){ to->session, to->kind, to->older, true, state >> 16, sum.count, sum.total };
 }
 
 UNUSED static void sums_cells(const struct view *view, const struct nt_layout_settler *settler,
-                              struct session_sums *sums, size_t from)
+                              struct session_sums *sums)
 {
     for (uint32_t group = 0; group < settler->groups; group++) {
         uint32_t extent = 0;
@@ -66,11 +82,11 @@ UNUSED static void sums_cells(const struct view *view, const struct nt_layout_se
         uint64_t page = settler->extent[extent] + (uint64_t)group - (group ? UINT64_C(1) << (extent - 1) : 0);
         const struct nt_layout_cell *cells = (const void *)settlement_page(view, page);
         for (uint32_t i = 0; i < NT_LAYOUT_CELLS; i++)
-            sums_cell(settler, &cells[i], false, sums, from);
+            sums_cell(settler, &cells[i], false, sums);
     }
     const struct nt_layout_cell *older = (const void *)settlement_page(view, settler->older);
-    for (uint32_t kind = 0; settler->older && kind < NT_LAYOUT_KINDS; kind++)
-        sums_cell(settler, &older[kind], true, sums, from);
+    for (uint32_t kind = 0; kind < NT_LAYOUT_KINDS; kind++)
+        sums_cell(settler, &older[kind], true, sums);
 }
 
 UNUSED static const struct nt_layout_move *move_at(const struct view *view, const struct nt_layout_settler *settler,
@@ -82,7 +98,7 @@ UNUSED static const struct nt_layout_move *move_at(const struct view *view, cons
 }
 
 UNUSED static void sums_moves(const struct view *view, const struct nt_layout_settler *settler,
-                              struct session_sums *sums, size_t from)
+                              struct session_sums *sums)
 {
     for (uint64_t number = settler->folded; number < settler->folded + NT_LAYOUT_MOVES; number++) {
         const struct nt_layout_move *move = move_at(view, settler, number);
@@ -90,19 +106,15 @@ UNUSED static void sums_moves(const struct view *view, const struct nt_layout_se
             continue;
         uint32_t kind = move->commit & 0xff;
         uint64_t flags = move->commit >> 8 & 0xff;
-        if (!(flags & NT_MOVE_NONE)) {
-            struct session_sum *to = sums_at(sums, move->session, kind, flags & NT_MOVE_OLDER, from);
-            if (to->moves <= number) {
-                to->count += move->sum.count;
-                to->total += move->sum.total;
-            }
+        struct session_sum *to = sums_at(sums, move->session, kind, flags & NT_MOVE_OLDER);
+        if (to->moves <= number) {
+            to->count += move->sum.count;
+            to->total += move->sum.total;
         }
-        if (flags & NT_MOVE_FROM && move->from) {
-            struct session_sum *of = sums_at(sums, move->from, kind, flags & NT_MOVE_TAKE, from);
-            if (of->moves <= number && (of->cell || !(flags & NT_MOVE_EVICT))) {
-                of->count -= move->sum.count;
-                of->total -= move->sum.total;
-            }
+        struct session_sum *of = flags & NT_MOVE_GIVEN ? sums_at(sums, move->from, kind, false) : NULL;
+        if (of && of->cell && of->moves <= number) {
+            of->count -= move->sum.count;
+            of->total -= move->sum.total;
         }
     }
 }
@@ -115,7 +127,7 @@ UNUSED static struct nt_layout_pair settled_of(const struct view *view, uint32_t
         const struct nt_layout_settler *settler = view_at(view, NT_REGION_SETTLERS, i);
         for (uint64_t number = settler->folded; number < settler->folded + NT_LAYOUT_MOVES; number++) {
             const struct nt_layout_move *move = move_at(view, settler, number);
-            if (move && (move->commit & 0xff) == kind && !(move->commit >> 8 & NT_MOVE_FROM) &&
+            if (move && (move->commit & 0xff) == kind && !(move->commit >> 8 & NT_MOVE_GIVEN) &&
                 ((uint32_t)move->from & ((UINT32_C(1) << NT_LAYOUT_SLOT_BITS) - 1)) == slot &&
                 (uint32_t)(move->from >> 32) == generation && (int64_t)(move->after.count - settled.count) > 0)
                 settled = move->after;
@@ -129,11 +141,11 @@ UNUSED static void sums_rest(const struct view *view, struct session_sums *sums,
 {
     const struct nt_layout_object *entry = view_entry(view, slot);
     settled = settled_of(view, slot, entry->generation, kind, settled);
-    struct session_sum *own = sums_at(sums, entry->session, kind, false, 0);
+    struct session_sum *own = sums_at(sums, entry->session, kind, false);
     own->count += sum.count - settled.count;
     own->total += sum.total - settled.total;
     if (entry->session) { /* all that some session has is taken from none's, which has the rest */
-        struct session_sum *none = sums_at(sums, 0, kind, false, 0);
+        struct session_sum *none = sums_at(sums, 0, kind, false);
         none->count += settled.count;
         none->total += settled.total;
         return;
@@ -157,7 +169,7 @@ UNUSED static void sums_object(const struct view *view, struct session_sums *sum
     }
     for (uint32_t at = entry->extras; at;) {
         const struct nt_layout_extra *extra = view_at(view, NT_REGION_BLOCKS, at);
-        struct session_sum *none = sums_at(sums, 0, extra->kind, false, 0);
+        struct session_sum *none = sums_at(sums, 0, extra->kind, false);
         if (extra->holds & NT_EXTRA_CLOSED && extra->kind != NT_OPEN && extra->kind != NT_CLOSE) {
             none->count += extra->closed.count;
             none->total += extra->closed.total;
@@ -176,24 +188,24 @@ UNUSED static struct session_sums session_sums(const struct view *view)
         if (entry->generation && (entry->life == NT_LIFE_OPEN || entry->life == NT_LIFE_CLOSED))
             sums_object(view, &sums, slot);
     }
-    size_t own = sums.count;
     for (uint32_t i = 0; i < view->live->settlers; i++) {
         const struct nt_layout_settler *settler = view_at(view, NT_REGION_SETTLERS, i);
-        size_t from = sums.count;
-        sums_cells(view, settler, &sums, from);
-        sums_moves(view, settler, &sums, from);
-    }
-    /* what the settlers have goes to the session and away from none */
-    size_t all = sums.count;
-    for (size_t i = own; i < all; i++) {
-        struct session_sum one = sums.sums[i];
-        struct session_sum *none = sums_at(&sums, 0, one.kind, false, 0);
-        none->count -= one.count;
-        none->total -= one.total;
-        sums.sums[i].kind = 0;
-        struct session_sum *to = sums_at(&sums, one.session, one.kind, one.older, 0);
-        to->count += one.count;
-        to->total += one.total;
+        struct session_sums part = { 0 };
+        sums_cells(view, settler, &part);
+        sums_moves(view, settler, &part);
+        /* what a settler has goes to the session and away from none */
+        for (size_t k = 0; k < part.room; k++) {
+            struct session_sum one = part.sums[k];
+            if (!one.kind)
+                continue;
+            struct session_sum *none = sums_at(&sums, 0, one.kind, false);
+            none->count -= one.count;
+            none->total -= one.total;
+            struct session_sum *to = sums_at(&sums, one.session, one.kind, one.older);
+            to->count += one.count;
+            to->total += one.total;
+        }
+        free(part.sums);
     }
     return sums;
 }
@@ -201,10 +213,30 @@ UNUSED static struct session_sums session_sums(const struct view *view)
 UNUSED static struct nt_layout_pair session_sum(const struct session_sums *sums, uint64_t session, uint32_t kind,
                                                 bool older)
 {
-    for (size_t i = 0; i < sums->count; i++)
-        if (sums->sums[i].kind == kind && sums->sums[i].older == older && (older || sums->sums[i].session == session))
-            return (struct nt_layout_pair){ sums->sums[i].count, sums->sums[i].total };
-    return (struct nt_layout_pair){ 0, 0 };
+    if (!sums->room)
+        return (struct nt_layout_pair){ 0, 0 };
+    const struct session_sum *sum = &sums->sums[sums_place(sums, older ? 0 : session, kind, older)];
+    return (struct nt_layout_pair){ sum->count, sum->total };
+}
+
+/* Whether a session's sum is the least it can be: some of it was given up. */
+UNUSED static bool session_was_given(const struct view *view, uint64_t session)
+{
+    const struct nt_layout_region *region = view_region(view, NT_REGION_SESSIONS);
+    uint64_t number = (session - view->header->session_first) & ((UINT64_C(1) << NT_LAYOUT_SESSION_BITS) - 1);
+    if (number < view->live->sessions) {
+        const struct nt_layout_session *entry = view_at(view, NT_REGION_SESSIONS,
+                                                        number % (region->size / sizeof(*entry)));
+        if (entry->id == session)
+            return entry->flags & NT_SESSION_FOLDED;
+    }
+    const uint64_t *words = view_at(view, NT_REGION_GIVEN, 0);
+    for (int i = 0; i < NT_LAYOUT_GIVEN_BITS; i++) {
+        uint64_t bit = nt_layout_given_(nt_layout_hash_(session, 0), i, view_region(view, NT_REGION_GIVEN)->size / 8);
+        if (!(words[bit / 64] >> bit % 64 & 1))
+            return view->live->given_unknown;
+    }
+    return true;
 }
 
 UNUSED static void session_sums_fini(struct session_sums *sums)

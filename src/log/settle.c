@@ -15,31 +15,25 @@
 
 /* ---- the directory, under the log's lock ---- */
 
-static bool settler_room(struct log_map *map, uint32_t pages)
-{
-    struct nt_layout_live *live = map->live;
-    return live->settlement_pages + pages <= map->settlement_max &&
-           live->settlement_backed + (uint64_t)pages * NT_LAYOUT_PAGE <= map->header->cap / 4;
-}
-
 static struct nt_layout_settler *settler_new(struct log_map *map)
 {
-    enum { PAGES = NT_LAYOUT_MOVES * 64 / NT_LAYOUT_PAGE + 1 };
+    enum { PAGES = NT_LAYOUT_MOVES * 64 / NT_LAYOUT_PAGE + 1, OLDER = NT_LAYOUT_KINDS / NT_LAYOUT_CELLS };
     struct nt_layout_live *live = map->live;
     uint32_t number = live->settlers;
     if (!live->settlement_pages)
         live->settlement_pages = 1;
     uint32_t page = live->settlement_pages;
-    if (number >= map->settler_max || !settler_room(map, PAGES))
+    if (number >= map->settler_max || page + PAGES + OLDER > map->settlement_max)
         return NULL;
     struct nt_layout_settler *settler = &map->settlers[number];
     if ((!log_is_backed(map, settler, sizeof(*settler)) && !log_back(map, settler, sizeof(*settler))) ||
-        !log_back(map, map->settlement + (uint64_t)page * NT_LAYOUT_PAGE, (uint64_t)PAGES * NT_LAYOUT_PAGE))
+        !log_back(map, map->settlement + (uint64_t)page * NT_LAYOUT_PAGE, (uint64_t)(PAGES + OLDER) * NT_LAYOUT_PAGE))
         return NULL;
-    live->settlement_pages = page + PAGES;
-    __atomic_fetch_add(&live->settlement_backed, (uint64_t)PAGES * NT_LAYOUT_PAGE, __ATOMIC_RELAXED);
+    live->settlement_pages = page + PAGES + OLDER;
+    __atomic_fetch_add(&live->settlement_backed, (uint64_t)(PAGES + OLDER) * NT_LAYOUT_PAGE, __ATOMIC_RELAXED);
     settler->moves = page;
     settler->extent[0] = page + PAGES - 1;
+    settler->older = page + PAGES;
     settler->backed = 1;
     settler->groups = 1;
     __atomic_store_n(&live->settlers, number + 1, __ATOMIC_RELEASE);
@@ -196,8 +190,9 @@ struct settling {
     struct nt_settler_ *settler; /* NULL: nothing is moved, only marked as settled */
     struct nt_layout_object *entry;
     nt_object object;
+    const struct log_join *join;
     bool outermost;
-    uint32_t different; /* tallies */
+    uint32_t needed; /* moves */
 };
 
 typedef void settling_fn(struct settling *settling, nt_kind kind, const struct nt_layout_tally *tally,
@@ -223,42 +218,63 @@ static void settling_count(struct settling *settling, nt_kind kind, const struct
                            struct nt_layout_pair *settled)
 {
     (void)kind;
-    settling->different += log_pair_load(&tally->sum).count != settled->count;
+    settling->needed += log_pair_load(&tally->sum).count != settled->count;
+}
+
+/* One move, unless it is to none, and what is settled then. */
+static void settling_put(struct settling *settling, nt_kind kind, struct nt_layout_pair *settled,
+                         const struct nt_moved_ *moved)
+{
+    struct nt_settler_ *settler = settling->settler;
+    if (settler && moved->session) {
+        if (settling->outermost && settler->next - settler->folded >= NT_SETTLE_ROOM_)
+            log_cells_fold(settling->log, settler);
+        nt_move_put_(settler, nt_take_(&settler->next, 1), kind, moved);
+    }
+    log_pair_store(settled, moved->after, settling->object.handle >> 32 & NT_LAYOUT_LOCKED);
 }
 
 static void settling_move(struct settling *settling, nt_kind kind, const struct nt_layout_tally *tally,
                           struct nt_layout_pair *settled)
 {
-    struct nt_settler_ *settler = settling->settler;
-    struct nt_layout_pair now = log_pair_load(&tally->sum), before = *settled;
-    if (now.count == before.count)
+    const struct log_join *join = settling->join && settling->join->tally == tally ? settling->join : NULL;
+    const nt_pair_ last = { join != NULL, join ? join->value : 0 };
+    nt_pair_ now = nt_pair_load_(&tally->sum), before = nt_pair_load_(settled);
+    if (now[0] == before[0]) /* also of one that was joined already */
         return;
-    const nt_pair_ after = { now.count, now.total };
-    if (settler) {
-        if (settling->outermost && settler->next - settler->folded >= NT_SETTLE_ROOM_)
-            log_cells_fold(settling->log, settler);
-        const struct nt_moved_ moved = { settling->entry->session,
-                                         settling->object.handle,
-                                         { now.count - before.count, now.total - before.total },
-                                         after };
-        nt_move_put_(settler, nt_take_(&settler->next, 1), kind, &moved);
+    struct nt_moved_ moved = { settling->entry->session, settling->object.handle, now - before - last, now - last };
+    if (moved.sum[0])
+        settling_put(settling, kind, settled, &moved);
+    if (join) {
+        moved = (struct nt_moved_){ join->session, settling->object.handle, last, now };
+        settling_put(settling, kind, settled, &moved);
     }
-    log_pair_store(settled, after, settling->object.handle >> 32 & NT_LAYOUT_LOCKED);
 }
 
-bool log_settle(struct nt_log *log, struct nt_thread_log_ *part, struct nt_layout_object *entry, nt_object object)
+void log_settle_none(struct nt_log *log, uint64_t session)
 {
-    struct settling settling = { .log = log, .entry = entry, .object = object };
-    if (entry->session) {
+    __atomic_fetch_add(&log->map.live->unsettled, 1, __ATOMIC_RELAXED);
+    log_session_given(&log->map, session);
+}
+
+void log_settle(struct nt_log *log, struct nt_thread_log_ *part, struct nt_layout_object *entry, nt_object object,
+                const struct log_join *join)
+{
+    struct settling settling = { .log = log, .entry = entry, .object = object, .join = join };
+    if (entry->session)
         settling_each(&settling, settling_count);
-        if (!settling.different)
-            return true;
-        settling.settler = log_settler(log, part);
-        if (!settling.settler || !log_settle_begin(log, settling.settler, settling.different, &settling.outermost))
-            return false;
+    settling.needed += join && join->session;
+    if (settling.needed) {
+        struct nt_settler_ *settler = log_settler(log, part);
+        if (settler && log_settle_begin(log, settler, settling.needed, &settling.outermost)) {
+            settling.settler = settler;
+        } else {
+            log_settle_none(log, entry->session);
+            if (join)
+                log_settle_none(log, join->session);
+        }
     }
     settling_each(&settling, settling_move);
     if (settling.settler)
         log_settle_end(settling.settler, settling.outermost);
-    return true;
 }

@@ -246,25 +246,34 @@ static bool counting_find(struct counting *counting, const struct log_count *cou
     return tally != NULL;
 }
 
-/* Takes the number of the move before anything is counted, so that what cannot be moved is counted in the object's own
-   session from the start. */
-static void counting_move_begin(struct counting *counting)
+/* Takes the number of the move before anything is counted. */
+static void counting_move_begin(struct counting *counting, uint64_t session)
 {
     struct nt_settler_ *settler = log_settler(counting->log, counting->part);
     if (settler && log_settle_begin(counting->log, settler, 1, &counting->outermost)) {
         counting->settler = settler;
         counting->number = nt_take_(&settler->next, 1);
     } else {
-        __atomic_fetch_add(&counting->log->map.live->refused_sessions, 1, __ATOMIC_RELAXED);
+        log_settle_none(counting->log, session);
     }
 }
 
-static void counting_move_end(struct counting *counting, const struct log_count *count, uint64_t own)
+/* Of an exclusive object the count is settled at once, so that it is not of the object's session. */
+static void counting_move_end(struct counting *counting, const struct log_count *count)
 {
-    const struct nt_moved_ moved = { count->session, own, { 1, count->value }, { 0, 0 } };
-    uint64_t flags = NT_MOVE_FROM | (count->session ? 0 : NT_MOVE_NONE);
-    nt_move_put_(counting->settler, counting->number, count->kind | flags << 8, &moved);
-    log_settle_end(counting->settler, counting->outermost);
+    bool shared = counting->entry->discipline == NT_SHARED;
+    struct nt_layout_pair *settled = log_settled(&counting->log->map, counting->entry, counting->tally);
+    struct nt_moved_ moved = { count->session, shared ? 0 : count->object.handle, { 1, count->value }, { 0, 0 } };
+    if (!shared)
+        moved.after = nt_pair_load_(settled) + moved.sum;
+    if (counting->settler)
+        nt_move_put_(counting->settler, counting->number, count->kind, &moved);
+    if (!(counting->entry->flags & NT_OBJECT_MIXED))
+        __atomic_fetch_or(&counting->entry->flags, NT_OBJECT_MIXED, __ATOMIC_RELAXED);
+    if (!shared)
+        log_pair_store(settled, moved.after, count->object.handle >> 32 & NT_LAYOUT_LOCKED);
+    if (counting->settler)
+        log_settle_end(counting->settler, counting->outermost);
 }
 
 /* For shared objects, further kinds, first uses, handlers in an event, threads without a ring, forked children,
@@ -277,9 +286,12 @@ void log_count(const struct log_count *count)
     struct nt_log *log = counting.log;
     struct nt_layout_object *entry = counting.entry;
     nt_time at = count->at;
-    uint64_t own = __atomic_load_n(&entry->session, __ATOMIC_RELAXED);
-    if (count->in && count->session != own)
-        counting_move_begin(&counting);
+    uint64_t session = __atomic_load_n(&entry->session, __ATOMIC_RELAXED);
+    bool elsewhere = count->in && count->session != session; /* none's sums are what is left: they need no move */
+    if (elsewhere && count->session)
+        counting_move_begin(&counting, count->session);
+    if (elsewhere || count->about)
+        session = count->session;
     bool locked = count->object.handle >> 32 & NT_LAYOUT_LOCKED;
     /* by the handle's slot, not the entry's place: a handler that forks may change the map under us */
     uint32_t slot = (uint32_t)count->object.handle & NT_SLOT_MASK_;
@@ -287,20 +299,15 @@ void log_count(const struct log_count *count)
     if (logged && !count->timed)
         at = nt_now();
     struct nt_event_ event = { at,
-                               counting.settler ? count->session : own,
+                               session,
                                count->value,
                                count->argument,
                                count->object.handle,
                                log_tally_add(counting.tally, count->value, locked) };
-    uint64_t flags = counting.settler ? (uint64_t)NT_RECORD_IN << 8
-                                      : nt_first_(event.sum, log_settled(&log->map, entry, counting.tally));
-    if (count->about)
-        event.session = count->session;
-    if (counting.settler) {
-        if (!(entry->flags & NT_OBJECT_MIXED))
-            __atomic_fetch_or(&entry->flags, NT_OBJECT_MIXED, __ATOMIC_RELAXED);
-        counting_move_end(&counting, count, own);
-    }
+    uint64_t flags = elsewhere ? (uint64_t)NT_RECORD_IN << 8
+                               : nt_first_(event.sum, log_settled(&log->map, entry, counting.tally));
+    if (elsewhere)
+        counting_move_end(&counting, count);
     if (logged)
         log_record(log, counting.part, count->kind | flags, &event);
     log_tally_seen(counting.tally, count->value, logged || count->timed ? at : 0);
