@@ -372,17 +372,38 @@ static inline uint64_t nt_layout_given_(uint64_t hash, int number, uint64_t word
 
 /* ---- Control ---- */
 /* A control word: bits 0 to 47 say which kinds are logged, bits 48 to 63 are the generation's low bits, so
-   that a compare-and-swap from outside cannot hit another life of the slot. Any value is harmless. */
+   that a compare-and-swap from outside cannot hit another life of the slot. Any value is harmless.
+   Who changes one, in the program or outside: reads the clock that the log's ticks are of; compare-and-swaps the word,
+   its generation bits as they were, and begins again if it was changed in between; stores the change beside it, its
+   check last; adds one to the count of changes, with release. No lock: two setters at once, or one that dies, leave a
+   change whose check is wrong, and no reader believes it. */
 #define NT_LAYOUT_MASK_BITS ((UINT64_C(1) << NT_LAYOUT_MASK_KINDS) - 1)
 
-struct nt_layout_change {
-    uint64_t time;   /* ns since 1970 */
-    uint64_t before; /* control word */
-    uint64_t after;  /* control word */
-    uint32_t setter; /* pid */
-    uint32_t spare;
+struct nt_layout_changes { /* entry 0 of the region; entry n + 1 is of the object in slot n */
+    uint64_t count;        /* changes of all objects so far; release */
+    uint64_t spare[3];
 };
+struct nt_layout_change { /* all zeros: none in this life */
+    uint64_t time;        /* ticks, before the word was changed */
+    uint64_t before;      /* control word */
+    uint64_t after;       /* control word */
+    uint32_t setter;      /* pid, in the setter's pid namespace */
+    uint32_t check;       /* nt_layout_change_check of the others */
+};
+NT_LAYOUT_ASSERT(sizeof(struct nt_layout_changes) == sizeof(struct nt_layout_change));
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_change) == 32);
+
+/* Never 0. Each word is mixed into what was made of those before it. */
+static inline uint32_t nt_layout_change_check(const struct nt_layout_change *change)
+{
+    const uint64_t words[4] = { change->time, change->before, change->after, change->setter };
+    uint64_t hash = 0;
+    for (int i = 0; i < 4; i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash | 1;
+}
 
 /* ---- Rings ---- */
 enum { NT_RING_FREE = 0, NT_RING_OWNED = 1, NT_RING_IDLE = 2, NT_RING_RETIRED = 3 };

@@ -51,7 +51,7 @@ uint64_t log_layout_plan(struct nt_layout_header *header, uint64_t cap)
         { NT_REGION_REDO, sizeof(struct nt_layout_redo), 1 },
         { NT_REGION_KINDS, sizeof(struct nt_layout_kind), NT_LAYOUT_CONTINUATION - NT_LAYOUT_USER_KIND },
         { NT_REGION_CONTROL, 8, slots },
-        { NT_REGION_CHANGES, sizeof(struct nt_layout_change), slots },
+        { NT_REGION_CHANGES, sizeof(struct nt_layout_change), round_up(slots, 16) + 1 }, /* behind a head */
         { NT_REGION_OBJECTS, sizeof(struct nt_layout_object), slots },
         { NT_REGION_BLOCKS, 64, clamp(cap / 64, 256, UINT32_MAX / 64) },
         { NT_REGION_STRINGS, 16, clamp(cap / 2 / 16, 1024, UINT32_MAX / 16) },
@@ -90,6 +90,11 @@ static unsigned char *region_at(const struct log_map *map, uint32_t id, uint32_t
     return map->base + region->offset;
 }
 
+static struct nt_layout_change *behind_head(unsigned char *changes)
+{
+    return changes ? (struct nt_layout_change *)(void *)(changes + sizeof(struct nt_layout_changes)) : NULL;
+}
+
 bool log_layout_bind(struct log_map *map)
 {
     uint32_t words, redos, changes, controls, units;
@@ -99,7 +104,7 @@ bool log_layout_bind(struct log_map *map)
     map->redo = (struct nt_layout_redo *)(void *)region_at(map, NT_REGION_REDO, &redos);
     map->kinds = (struct nt_layout_kind *)(void *)region_at(map, NT_REGION_KINDS, &map->kind_max);
     map->control = (uint64_t *)(void *)region_at(map, NT_REGION_CONTROL, &controls);
-    map->changes = (struct nt_layout_change *)(void *)region_at(map, NT_REGION_CHANGES, &changes);
+    map->changes = behind_head(region_at(map, NT_REGION_CHANGES, &changes));
     map->objects = (struct nt_layout_object *)(void *)region_at(map, NT_REGION_OBJECTS, &map->slot_max);
     map->blocks = region_at(map, NT_REGION_BLOCKS, &map->block_max);
     map->strings = region_at(map, NT_REGION_STRINGS, &map->string_max);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects: made, closed, succeeded, masked. */
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "log/log.h"
@@ -33,12 +32,19 @@ static bool array_back(struct log_map *map, void *entry, uint64_t entry_size, co
     return log_back(map, first, step) || log_back(map, entry, entry_size);
 }
 
+/* What stands before the changes of the objects. */
+static struct nt_layout_changes *changes_head(const struct log_map *map)
+{
+    return (struct nt_layout_changes *)(void *)(map->changes - 1);
+}
+
 /* Backs all that belongs to a slot. */
 bool log_object_back(struct log_map *map, uint32_t slot)
 {
     return slot < map->slot_max && array_back(map, &map->objects[slot], sizeof(map->objects[0]), map->objects) &&
            array_back(map, &map->control[slot], sizeof(map->control[0]), map->control) &&
-           array_back(map, &map->changes[slot], sizeof(map->changes[0]), map->changes);
+           array_back(map, changes_head(map), sizeof(struct nt_layout_changes), changes_head(map)) &&
+           array_back(map, &map->changes[slot], sizeof(map->changes[0]), changes_head(map));
 }
 
 void log_control_init(struct log_map *map, uint32_t slot, uint32_t generation, uint64_t mask)
@@ -430,6 +436,16 @@ nt_object nt_object_succeed(nt_object take_object)
 
 /* ---- masks ---- */
 
+/* Others may be at it too, from any process; readers know a change that two wrote at once by its check. */
+static void change_store(struct nt_layout_change *shared, const struct nt_layout_change *change)
+{
+    __atomic_store_n(&shared->time, change->time, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->before, change->before, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->after, change->after, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->setter, change->setter, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->check, nt_layout_change_check(change), __ATOMIC_RELEASE);
+}
+
 void nt_object_mask_set(nt_object object, uint64_t mask)
 {
     struct nt_log *log;
@@ -437,17 +453,20 @@ void nt_object_mask_set(nt_object object, uint64_t mask)
     if (!entry)
         return;
     uint32_t slot = (uint32_t)(entry - log->map.objects);
-    uint64_t *word = &log->map.control[slot], before = __atomic_load_n(word, __ATOMIC_RELAXED), after;
+    uint64_t *word = &log->map.control[slot];
+    struct nt_layout_change change = { .before = __atomic_load_n(word, __ATOMIC_RELAXED) };
     do {
-        after = (before & ~NT_LAYOUT_MASK_BITS) | (mask & NT_LAYOUT_MASK_BITS);
-    } while (!__atomic_compare_exchange_n(word, &before, after, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    struct nt_layout_change *change = &log->map.changes[slot];
-    change->time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    change->before = before;
-    change->after = after;
-    change->setter = (uint32_t)getpid();
+        bool other = change.before >> NT_LAYOUT_MASK_KINDS != (object.handle >> 32 & 0xffff); /* life */
+        if (other || !((change.before ^ mask) & NT_LAYOUT_MASK_BITS))
+            return;
+        change.after = (change.before & ~NT_LAYOUT_MASK_BITS) | (mask & NT_LAYOUT_MASK_BITS);
+        change.time = nt_now(); /* before the first event that the change decides on */
+    } while (
+        !__atomic_compare_exchange_n(word, &change.before, change.after, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    change.setter = (uint32_t)getpid();
+    change_store(&log->map.changes[slot], &change);
+    /* release: partner is the acquire of readers, who look at the changes when this has become another */
+    __atomic_fetch_add(&changes_head(&log->map)->count, 1, __ATOMIC_RELEASE);
 }
 
 uint64_t nt_object_mask(nt_object object)

@@ -402,11 +402,19 @@ static void masks_change_from_outside(void **state)
     assert_true(view_written(&view, view_ring(&view, 0), nth(2)));
     assert_int_equal(nt_object_mask(object), NT_MASK(NT_READ));
     nt_object_mask_set(object, NT_MASK(NT_WRITE));
-    const struct nt_layout_change *change = view_at(&view, NT_REGION_CHANGES, handle_slot(object));
+    const struct nt_layout_change *change = view_at(&view, NT_REGION_CHANGES, handle_slot(object) + 1);
+    const struct nt_layout_changes *changes = view_at(&view, NT_REGION_CHANGES, 0);
     assert_int_equal(change->before & NT_MASK_ALL, NT_MASK(NT_READ));
     assert_int_equal(change->after & NT_MASK_ALL, NT_MASK(NT_WRITE));
     assert_int_equal(change->setter, getpid());
     assert_true(change->time > 0);
+    assert_int_equal(change->check, nt_layout_change_check(change));
+    assert_int_equal(changes->count, 1);
+    /* what changes nothing is no change */
+    nt_object_mask_set(object, NT_MASK(NT_WRITE));
+    assert_int_equal(changes->count, 1);
+    nt_object_mask_set(object, NT_MASK(NT_READ));
+    assert_int_equal(changes->count, 2);
     view_close(&view);
     nt_log_close(log);
 }

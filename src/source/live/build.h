@@ -29,6 +29,7 @@ struct build {
     struct nt_layout_redo *redo;
     struct nt_layout_kind *kinds;
     uint64_t *control;
+    struct nt_layout_changes *changes; /* the head; the changes of the slots are behind it */
     struct nt_layout_object *objects;
     uint8_t *blocks;
     char *strings;
@@ -113,6 +114,7 @@ static inline bool build_init(struct build *build)
     build->redo = build_at(build, NT_REGION_REDO);
     build->kinds = build_at(build, NT_REGION_KINDS);
     build->control = build_at(build, NT_REGION_CONTROL);
+    build->changes = build_at(build, NT_REGION_CHANGES);
     build->objects = build_at(build, NT_REGION_OBJECTS);
     build->blocks = build_at(build, NT_REGION_BLOCKS);
     build->strings = build_at(build, NT_REGION_STRINGS);
@@ -149,7 +151,7 @@ static inline struct nt_layout_object *build_object(struct build *build, uint32_
     object->life = NT_LIFE_OPEN;
     object->parent_generation = slot == 0 ? 0 : build->objects[0].generation;
     object->opened = 2000 + slot;
-    object->live = object->generation = generation;
+    object->live = object->generation = object->last_generation = generation;
     build->control[slot] = 0x7ffe | (uint64_t)(generation & 0xffff) << NT_LAYOUT_MASK_KINDS;
     if (build->live->slots <= slot) {
         build->live->slots = slot + 1;
@@ -185,6 +187,11 @@ static inline struct nt_layout_extra *build_extra(struct build *build, uint32_t 
     extra->owner = owner;
     extra->kind = kind;
     return extra;
+}
+
+static inline struct nt_layout_change *build_change(const struct build *build, uint32_t slot)
+{
+    return (struct nt_layout_change *)(void *)build->changes + 1 + slot;
 }
 
 /* Ring 0 or 1, all of it there, nothing written. */
