@@ -109,6 +109,19 @@ struct nt_source_loss {
     uint64_t count;    /* slots */
 };
 
+#define NT_SOURCE_DATA 4096u /* data of one event at most */
+
+/* Room for what one call of read_lane gives. */
+struct nt_source_batch {
+    struct nt_event *events;
+    size_t room;
+    struct nt_source_loss *losses;
+    size_t loss_room;
+    uint8_t *data; /* for what the events' data point to */
+    size_t data_room;
+    size_t loss_count, data_used; /* set by the call */
+};
+
 struct nt_source;
 
 /* One static table a kind of source. All operations are called by one thread at a time and never block for
@@ -123,6 +136,16 @@ struct nt_source_ops {
        At most `loss_room` losses are written, *ret_losses says how many. Mandatory. */
     int (*read)(struct nt_source *source, struct nt_event *events, size_t room, struct nt_source_loss *losses,
                 size_t loss_room, size_t *ret_losses);
+    /* A lane is a part of the source that is in order by itself: a ring. Lane 0 is the source's own: what it finds out
+       about programs, such as changes of masks. Lanes have numbers below what this returns; a number is given again
+       some time after its lane has ended. Looks for what is new: reading a lane gives what is there at this look, and
+       then ends, however fast programs go on. Mandatory for nt_merge. */
+    int (*lanes)(struct nt_source *source);
+    /* Reads events of one lane, all of one ring, as `read` does; returns how many. None and no loss: no more before the
+       next look. There must be room for an event, a loss, and NT_SOURCE_DATA. What lane 0 has to say on an event is
+       there once the event was read: so read lane 0 after another one. An event comes only once, by `read` or by
+       this. Mandatory for nt_merge. */
+    int (*read_lane)(struct nt_source *source, uint32_t lane, struct nt_source_batch *batch);
     /* Mandatory. NULL is ignored. */
     void (*free)(struct nt_source *take_source);
 };

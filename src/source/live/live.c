@@ -13,6 +13,7 @@
 
 #include <nt/error.h>
 
+#include "source/live/change.h"
 #include "source/live/clock.h"
 #include "source/live/map.h"
 #include "source/live/object.h"
@@ -31,12 +32,18 @@ struct live_log {
     struct live_map map;
     struct live_state state;
     struct live_clock_domain *domain;
+    struct live_changes changes;
     struct live_ring *rings; /* one that cannot be read has no `shared` */
     uint32_t ring_count, ring_room;
     uint32_t number;
     char *path;
     bool named;
     unsigned unseen; /* scans that did not find its file */
+};
+
+struct live_lane {
+    struct live_log *log; /* NULL: the number is free */
+    uint32_t ring;        /* index: rings move */
 };
 
 struct live_source {
@@ -48,10 +55,14 @@ struct live_source {
     struct live_clock_domain **domains;
     size_t domain_count;
     struct live_objects *objects;
+    struct live_lane *lanes; /* number n + 1 */
+    uint32_t lane_count, lane_room, lane_free;
+    struct live_change_list changes; /* lane 0 */
     uint8_t *data;
     uint64_t scanned_at; /* ms */
+    bool thorough;       /* scanned since changes were looked for */
     uint32_t next_number;
-    size_t turn; /* the ring to start reading with, over all logs */
+    uint32_t turn; /* the lane to start reading with */
 };
 
 static struct live_source *live_of(struct nt_source *source)
@@ -145,6 +156,7 @@ static void clocks_settle(struct live_source *live)
 static void log_free(struct live_log *take_log)
 {
     if (take_log != NULL) {
+        live_changes_fini(&take_log->changes);
         live_map_close(&take_log->map);
         free(take_log->rings);
         free(take_log->path);
@@ -152,8 +164,42 @@ static void log_free(struct live_log *take_log)
     }
 }
 
+static int lane_add(struct live_source *live, struct live_log *log, uint32_t ring)
+{
+    uint32_t number = 0;
+    while (live->lane_free > 0 && number < live->lane_count && live->lanes[number].log != NULL) {
+        number++;
+    }
+    if (live->lane_free == 0) {
+        number = live->lane_count;
+    }
+    if (number == live->lane_room) {
+        uint32_t room = live->lane_room != 0 ? 2 * live->lane_room : 16;
+        struct live_lane *lanes = reallocarray(live->lanes, room, sizeof *lanes);
+        if (lanes == NULL) {
+            return -ENOMEM;
+        }
+        live->lanes = lanes;
+        live->lane_room = room;
+    }
+    live->lane_free -= number < live->lane_count;
+    live->lane_count += number == live->lane_count;
+    live->lanes[number] = (struct live_lane){ .log = log, .ring = ring };
+    return 0;
+}
+
+static void lanes_end(struct live_source *live, const struct live_log *log)
+{
+    for (uint32_t i = 0; i < live->lane_count; i++) {
+        if (live->lanes[i].log == log) {
+            live->lanes[i].log = NULL;
+            live->lane_free++;
+        }
+    }
+}
+
 /* Takes up rings that are new. */
-static int log_rings(struct live_log *log)
+static int log_rings(struct live_source *live, struct live_log *log)
 {
     /* acquire: partner is the writer's release once the entry is whole */
     uint32_t count = __atomic_load_n(&live_map_live(&log->map)->rings, __ATOMIC_ACQUIRE);
@@ -171,6 +217,9 @@ static int log_rings(struct live_log *log)
         *ring = (struct live_ring){ 0 };
         if (live_ring_init(ring, &log->map, log->number, log->ring_count) == -ENOENT) {
             break; /* more than there are */
+        }
+        if (lane_add(live, log, log->ring_count) < 0) {
+            return -ENOMEM;
         }
         log->ring_count++;
     }
@@ -204,6 +253,7 @@ static int log_add(struct live_source *live, struct live_log *log)
         return -ENOMEM;
     }
     log->number = live->next_number++;
+    live_changes_init(&log->changes, &log->map, log->number);
     live->logs[live->log_count++] = log;
     return 0;
 }
@@ -272,6 +322,7 @@ static void refresh_drop(struct live_source *live, const struct nt_source_sink *
             tell_bad(live, sink, log->path, -NT_ETRUNCATED, "truncated while it was read");
         }
         if (cut || (log->unseen > 1 && log->state.gone)) {
+            lanes_end(live, log);
             log_free(log);
         } else {
             live->logs[kept++] = log;
@@ -295,6 +346,7 @@ static int refresh_run(struct live_source *live, const struct nt_source_sink *si
         live_state_look(&log->state, &log->map, &live->machine, log->named, PATIENCE_MS);
     }
     clocks_settle(live);
+    live->thorough = true;
     return error;
 }
 
@@ -422,7 +474,7 @@ static int tell_objects(struct live_source *live, struct live_log *log, const st
 static int tell_log(struct live_source *live, struct live_log *log, const struct nt_source_sink *sink)
 {
     struct nt_source_program program = { 0 };
-    int result = log_rings(log);
+    int result = log_rings(live, log);
     if (result < 0) {
         return result;
     }
@@ -469,7 +521,43 @@ static int live_snapshot(struct nt_source *source, const struct nt_source_sink *
 static bool out_is_full(const struct live_ring_out *out)
 {
     return out->count == out->room || out->loss_count == out->loss_room ||
-           out->data_room - out->data_used < NT_LAYOUT_PAYLOAD;
+           out->data_room - out->data_used < NT_SOURCE_DATA;
+}
+
+/* Looks whether masks were changed. */
+static int look_changes(struct live_source *live, struct live_log *log, bool thorough)
+{
+    if (!thorough && log->changes.begun && log->changes.waiting == 0 && !live_changes_pending(&log->changes)) {
+        return 0;
+    }
+    struct timespec now = { 0 };
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    const struct live_clock *clock = &log->domain->clock;
+    const struct live_change_moment moment = {
+        .ms = (uint32_t)now_ms() | 1,
+        .time = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec,
+        .opened = live_clock_time(clock, log->map.header.opened),
+        .frozen = log->state.frozen,
+        .thorough = thorough,
+    };
+    return live_map_state(&log->map) < 0 ? 0 : live_changes_look(&log->changes, clock, &moment, &live->changes);
+}
+
+/* Programs, rings and masks that are new. */
+static int look_around(struct live_source *live)
+{
+    int error = 0;
+    if (now_ms() - live->scanned_at >= RESCAN_MS) {
+        error = refresh_run(live, NULL);
+    }
+    for (size_t i = 0; i < live->log_count && error == 0; i++) {
+        error = log_rings(live, live->logs[i]);
+    }
+    for (size_t i = 0; i < live->log_count && error == 0; i++) {
+        error = look_changes(live, live->logs[i], live->thorough);
+    }
+    live->thorough = live->thorough && error < 0;
+    return error;
 }
 
 /* Reads one ring; what came from a file that was cut is taken back. */
@@ -486,26 +574,18 @@ static void read_ring(struct live_log *log, struct live_ring *ring, struct live_
     }
 }
 
-/* From the ring whose turn it is, once around. */
-static void read_rings(struct live_source *live, struct live_ring_out *out)
+static int read_lane(struct live_source *live, uint32_t lane, struct live_ring_out *out)
 {
-    size_t total = 0;
-    for (size_t i = 0; i < live->log_count; i++) {
-        total += live->logs[i]->ring_count;
+    if (lane == 0) {
+        out->count += live_change_list_take(&live->changes, out->events + out->count, out->room - out->count);
+        return 0;
     }
-    size_t start = total != 0 ? live->turn % total : 0;
-    for (int part = 0; part < 2 && !out_is_full(out); part++) {
-        size_t at = 0;
-        for (size_t i = 0; i < live->log_count; i++) {
-            struct live_log *log = live->logs[i];
-            for (uint32_t k = 0; k < log->ring_count && !out_is_full(out); k++, at++) {
-                if ((at >= start) == (part == 0)) {
-                    read_ring(log, &log->rings[k], out);
-                    live->turn = at + 1;
-                }
-            }
-        }
+    struct live_log *log = live->lanes[lane - 1].log;
+    if (log == NULL) {
+        return 0;
     }
+    read_ring(log, &log->rings[live->lanes[lane - 1].ring], out);
+    return look_changes(live, log, false); /* whatever decided on an event that was read is told of by now */
 }
 
 static int live_read(struct nt_source *source, struct nt_event *events, size_t room, struct nt_source_loss *losses,
@@ -515,13 +595,7 @@ static int live_read(struct nt_source *source, struct nt_event *events, size_t r
     if (room == 0 || loss_room == 0) {
         return -EINVAL;
     }
-    int error = 0;
-    if (now_ms() - live->scanned_at >= RESCAN_MS) {
-        error = refresh_run(live, NULL);
-    }
-    for (size_t i = 0; i < live->log_count && error == 0; i++) {
-        error = log_rings(live->logs[i]);
-    }
+    int error = look_around(live);
     if (error < 0) {
         return error;
     }
@@ -533,8 +607,54 @@ static int live_read(struct nt_source *source, struct nt_event *events, size_t r
         .data = live->data,
         .data_room = DATA_ROOM,
     };
-    read_rings(live, &out);
+    /* from the lane whose turn it is, once around; an error comes again */
+    uint32_t count = live->lane_count + 1, start = live->turn % count;
+    for (uint32_t i = 0; i < count && error == 0 && !out_is_full(&out); i++) {
+        error = read_lane(live, (start + i) % count, &out);
+        live->turn = (start + i) % count + 1;
+    }
+    if (error < 0 && out.count == 0 && out.loss_count == 0) {
+        return error;
+    }
     *ret_losses = out.loss_count;
+    return (int)out.count;
+}
+
+static int live_lanes(struct nt_source *source)
+{
+    struct live_source *live = live_of(source);
+    int error = look_around(live);
+    for (size_t i = 0; i < live->log_count && error == 0; i++) {
+        struct live_log *log = live->logs[i];
+        for (uint32_t k = 0; k < log->ring_count; k++) {
+            if (log->rings[k].shared != NULL && live_map_state(&log->map) == 0) {
+                live_ring_look(&log->rings[k]);
+            }
+        }
+    }
+    return error < 0 ? error : (int)live->lane_count + 1;
+}
+
+static int live_read_lane(struct nt_source *source, uint32_t lane, struct nt_source_batch *batch)
+{
+    struct live_source *live = live_of(source);
+    if (batch->room == 0 || batch->loss_room == 0 || batch->data_room < NT_SOURCE_DATA || lane > live->lane_count) {
+        return -EINVAL;
+    }
+    struct live_ring_out out = {
+        .events = batch->events,
+        .room = batch->room < INT32_MAX ? batch->room : INT32_MAX,
+        .losses = batch->losses,
+        .loss_room = batch->loss_room,
+        .data = batch->data,
+        .data_room = batch->data_room,
+    };
+    int error = read_lane(live, lane, &out);
+    if (error < 0 && out.count == 0 && out.loss_count == 0) {
+        return error;
+    }
+    batch->loss_count = out.loss_count;
+    batch->data_used = out.data_used;
     return (int)out.count;
 }
 
@@ -552,6 +672,8 @@ static void live_free(struct nt_source *take_source)
     free(live->logs);
     free(live->domains);
     free(live->objects);
+    free(live->lanes);
+    live_change_list_fini(&live->changes);
     free(live->data);
     live_scan_fini(&live->scan);
     free(live);
@@ -561,6 +683,8 @@ static const struct nt_source_ops live_ops = {
     .name = "live",
     .snapshot = live_snapshot,
     .read = live_read,
+    .lanes = live_lanes,
+    .read_lane = live_read_lane,
     .free = live_free,
 };
 

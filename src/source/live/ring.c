@@ -41,6 +41,7 @@ int live_ring_init(struct live_ring *ring, struct live_map *map, uint32_t progra
         .offset = offset,
         .size = size,
         .chunk = chunk,
+        .until = NO_POSITION,
         .blocked_at = NO_POSITION,
         .program = program,
         .number = number,
@@ -123,7 +124,9 @@ static inline void event_take(struct nt_event *event, const struct nt_layout_rec
     event->program = ring->program;
     event->ring = ring->number;
     event->object = live_load32(&record->object) & ((UINT32_C(1) << NT_LAYOUT_SLOT_BITS) - 1);
-    event->generation = live_load32(&record->generation) & ~NT_LAYOUT_LOCKED;
+    uint32_t generation = live_load32(&record->generation);
+    event->generation = generation & ~NT_LAYOUT_LOCKED;
+    event->flags = (generation & NT_LAYOUT_LOCKED) != 0 ? NT_EVENT_SHARED : 0;
     event->merged = 1;
     event->data = NULL;
     event->data_size = 0;
@@ -149,7 +152,7 @@ static size_t run_take(const struct live_ring *ring, uint64_t position, size_t l
         event_take(event, record, ring, clock);
         event->position = position + taken * SLOT;
         event->kind = kind;
-        event->flags = (uint16_t)(low >> 8);
+        event->flags |= (uint16_t)(low >> 8);
     }
     return taken;
 }
@@ -248,7 +251,7 @@ static enum step read_long(struct live_ring *ring, int commit, const struct live
     event_take(&event, record, ring, clock);
     event.position = ring->at;
     event.kind = commit_kind(commit);
-    event.flags = (uint16_t)(commit >> 8);
+    event.flags |= (uint16_t)(commit >> 8);
     uint8_t *data = out->data + out->data_used;
     bool whole = bytes >= 0 && payload_copy(ring, slots, (uint64_t)bytes, data);
     if (!chunk_stands(ring, chunk_of(ring, ring->at), &reserved)) {
@@ -386,6 +389,11 @@ static enum step read_run(struct live_ring *ring, bool frozen, uint64_t reserved
     return STEP_ON;
 }
 
+void live_ring_look(struct live_ring *ring)
+{
+    ring->until = live_load64(&ring->shared->reserved);
+}
+
 void live_ring_read(struct live_ring *ring, bool frozen, const struct live_clock *clock, struct live_ring_out *out)
 {
     enum { OVERTAKEN_MAX = 64, IDLE_MAX = 64 };
@@ -405,7 +413,7 @@ void live_ring_read(struct live_ring *ring, bool frozen, const struct live_clock
             step = read_jump(ring, reserved, overtaken++, out);
             continue;
         }
-        if (ring->at >= reserved) {
+        if (ring->at >= reserved || ring->at >= ring->until) {
             break;
         }
         ring_look_there(ring);

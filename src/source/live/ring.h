@@ -24,6 +24,7 @@ struct live_ring {
     uint64_t size, chunk;                /* checked copies */
     uint64_t there;                      /* bytes from the start that have memory behind them */
     uint64_t at;                         /* position of the next slot to read */
+    uint64_t until;                      /* no run begins there or behind it; UINT64_MAX at first */
     uint64_t lost_from, lost_to;         /* a loss not told yet; from == to: none */
     uint64_t blocked_at, blocked_by;     /* position and `reserved` when a look behind a hole found nothing */
     uint32_t program, number;
@@ -41,6 +42,9 @@ struct live_ring_out {
 
 /* Takes the ring up from its directory entry. 0, -NT_EFORMAT (the entry cannot be), -ENOENT (no memory there). */
 int live_ring_init(struct live_ring *ring, struct live_map *map, uint32_t program, uint32_t number);
+
+/* Reads up to what is announced now, and not on, until it is called again: so that reading comes to an end. */
+void live_ring_look(struct live_ring *ring);
 
 /* Reads on until there is no more or no more room. `frozen`: nobody writes the ring any more, so that a slot
    that is not finished never will be. */

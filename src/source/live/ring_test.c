@@ -146,7 +146,7 @@ static void flags_and_generation(void **state)
     record->generation = 9 | NT_LAYOUT_LOCKED;
     assert_int_equal(take(fixture, false), 1);
     assert_int_equal(fixture->events[0].kind, 254);
-    assert_int_equal(fixture->events[0].flags, NT_RECORD_FIRST);
+    assert_int_equal(fixture->events[0].flags, NT_RECORD_FIRST | NT_EVENT_SHARED);
     assert_int_equal(fixture->events[0].generation, 9);
 }
 
