@@ -19,7 +19,7 @@
 #include "event/event.h"
 
 #define NT_GAPS_PATIENCE_NS UINT64_C(50000000)
-#define NT_GAPS_OBJECTS ((size_t)1 << 20)
+#define NT_GAPS_OBJECTS ((size_t)1 << 18) /* of some 300 bytes each */
 
 enum nt_gap_why {
     NT_GAP_LOST,       /* overwritten, dropped, or never finished */
