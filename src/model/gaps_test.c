@@ -481,67 +481,79 @@ struct seen {
     uint64_t first, last, came, missing, found;
 };
 
-static void note(struct fixture *fixture, struct seen *seen)
+struct stream { /* of one object: 1 to COUNTS, some left out, the others up to `behind` places from theirs */
+    uint64_t counts[COUNTS];
+    uint64_t length, at, dropped;
+    struct seen seen;
+};
+
+static void stream_init(struct stream *stream, struct random *random, uint64_t behind)
 {
-    struct nt_gap gap;
-    while (nt_gaps_take(fixture->gaps, &gap)) {
-        uint64_t count = gap.last - gap.first + 1;
-        seen[gap.object].missing += gap.why != NT_GAP_FOUND ? count : 0;
-        seen[gap.object].found += gap.why == NT_GAP_FOUND ? count : 0;
+    *stream = (struct stream){ .seen = { .first = UINT64_MAX } };
+    for (uint64_t count = 1; count <= COUNTS; count++) {
+        if (count == 1 || count == COUNTS || draw(random, 10) != 0) {
+            stream->counts[stream->length++] = count;
+        } else {
+            stream->dropped++;
+        }
+    }
+    for (uint64_t i = 1; i + behind < stream->length; i++) { /* the ends stay */
+        uint64_t other = i + draw(random, behind), count = stream->counts[i];
+        stream->counts[i] = stream->counts[other];
+        stream->counts[other] = count;
     }
 }
 
-/* Counts come out of order by up to `behind` places, some not at all. */
+static void note(struct fixture *fixture, struct stream *streams)
+{
+    struct nt_gap gap;
+    while (nt_gaps_take(fixture->gaps, &gap)) {
+        struct seen *seen = &streams[gap.object].seen;
+        uint64_t count = gap.last - gap.first + 1;
+        seen->missing += gap.why != NT_GAP_FOUND ? count : 0;
+        seen->found += gap.why == NT_GAP_FOUND ? count : 0;
+    }
+}
+
+static void stream_next(struct fixture *fixture, struct stream *streams, uint32_t object)
+{
+    struct stream *stream = &streams[object];
+    struct seen *seen = &stream->seen;
+    uint64_t count = stream->counts[stream->at++];
+    fixture->event.object = object;
+    fixture->event.count = count;
+    assert_true(nt_gaps_event(fixture->gaps, &fixture->event) >= 0);
+    seen->came++;
+    seen->first = count < seen->first ? count : seen->first;
+    seen->last = count > seen->last ? count : seen->last;
+    note(fixture, streams);
+}
+
 static void run_random(struct fixture *fixture, uint64_t seed)
 {
+    static struct stream streams[OBJECTS];
     struct random random = { seed };
-    struct seen seen[OBJECTS];
-    static uint64_t counts[OBJECTS][COUNTS];
-    uint64_t dropped[OBJECTS] = { 0 }, length[OBJECTS] = { 0 }, at[OBJECTS] = { 0 };
     uint64_t behind = 1 + draw(&random, 40);
     fixture->event.flags = seed % 2 == 0 ? NT_EVENT_SHARED : 0;
     for (int object = 0; object < OBJECTS; object++) {
-        seen[object] = (struct seen){ .first = UINT64_MAX };
-        for (uint64_t count = 1; count <= COUNTS; count++) {
-            if (count == 1 || count == COUNTS || draw(&random, 10) != 0) {
-                counts[object][length[object]++] = count;
-            } else {
-                dropped[object]++;
-            }
-        }
-        for (uint64_t i = 1; i + behind < length[object]; i++) { /* the ends stay */
-            uint64_t other = i + draw(&random, behind), count = counts[object][i];
-            counts[object][i] = counts[object][other];
-            counts[object][other] = count;
-        }
+        stream_init(&streams[object], &random, behind);
     }
-    for (uint64_t done = 0; done < OBJECTS;) {
+    for (int done = 0; done < OBJECTS;) {
         uint32_t object = (uint32_t)draw(&random, OBJECTS);
-        if (at[object] == length[object]) {
-            done = 0;
-            for (int i = 0; i < OBJECTS; i++) {
-                done += at[i] == length[i];
-            }
-            continue;
+        if (streams[object].at < streams[object].length) {
+            fixture->event.time += draw(&random, MS / 100);
+            stream_next(fixture, streams, object);
+            done += streams[object].at == streams[object].length;
         }
-        uint64_t count = counts[object][at[object]++];
-        fixture->event.object = object;
-        fixture->event.count = count;
-        fixture->event.time += draw(&random, MS / 100);
-        assert_true(nt_gaps_event(fixture->gaps, &fixture->event) >= 0);
-        seen[object].came++;
-        seen[object].first = count < seen[object].first ? count : seen[object].first;
-        seen[object].last = count > seen[object].last ? count : seen[object].last;
-        note(fixture, seen);
     }
     (void)nt_gaps_flush(fixture->gaps);
-    note(fixture, seen);
+    note(fixture, streams);
     for (int object = 0; object < OBJECTS; object++) {
-        const struct seen *of = &seen[object];
-        assert_int_equal(of->came + of->missing - of->found, of->last - of->first + 1);
-        assert_int_equal(of->missing - of->found, dropped[object]);
+        const struct seen *seen = &streams[object].seen;
+        assert_int_equal(seen->came + seen->missing - seen->found, seen->last - seen->first + 1);
+        assert_int_equal(seen->missing - seen->found, streams[object].dropped);
         if (seed % 2 == 0 && behind < 8) { /* few ranges at once: nothing is told that only comes later */
-            assert_int_equal(of->found, 0);
+            assert_int_equal(seen->found, 0);
         }
     }
     assert_int_equal(nt_gaps_stats(fixture->gaps).odd, 0);
