@@ -138,7 +138,7 @@ NT_API int nt_object_tally(nt_object object, nt_kind kind, struct nt_layout_tall
 
 /* A session is an application's: any id that is not 0. Every count belongs to the session of its object at that moment,
    and the sums by session are kept too: exact for as many sessions and kinds a thread as fit into a quarter of the
-   log's cap (at 64 bytes each); beyond that those used longest ago are put into their parents' sums, or into `older`.
+   log's cap (at 96 bytes each); beyond that those used longest ago are put into their parents' sums, or into `older`.
    What finds no room at all goes to none: say, of a handler that changes sessions a hundred times in the middle of
    another change. A log remembers name and parent of the sessions that it made last (an eighth of its cap, at 128 bytes
    each). */

@@ -36,14 +36,15 @@ struct nt_ring_ {
 
 /* The totals by session of one thread. */
 struct nt_settler_ {
-    uint64_t next;   /* number of the next move: taken by an unlocked xadd, atomic against signals */
-    uint64_t folded; /* moves below are in the cells */
-    uint64_t open;   /* not 0: a change of session is being written, or moves are being folded */
+    uint64_t next;  /* number of the next move: taken by an unlocked xadd, atomic against signals */
+    uint64_t limit; /* the quick path goes up to here; 0: a change is being written, or moves are being folded */
     struct nt_layout_move *moves;
-    unsigned char *pages; /* the settlement region */
     struct nt_layout_settler *shared;
+    uint64_t folded;       /* moves below are in the cells */
     uint32_t groups, mask; /* mask: the smallest 2^n - 1 that is not below groups - 1 */
-    uint64_t retry;        /* new cells to do without before memory is asked for again */
+    uint64_t retry;        /* new cells, or changes, to do without before memory is asked for again */
+    uint64_t spare;
+    unsigned char *extent[NT_LAYOUT_EXTENTS]; /* where group 0 would lie if all were of that extent */
 };
 #define NT_SETTLE_ROOM_ 64u /* moves that may wait; the rest of the buffer is for handlers */
 
@@ -275,9 +276,8 @@ static inline struct nt_layout_cell *nt_cell_home_(const struct nt_settler_ *set
     uint64_t hash = nt_layout_hash_(session, kind);
     uint32_t group = (uint32_t)hash & settler->mask;
     group = group < settler->groups ? group : group & settler->mask >> 1;
-    uint32_t extent = group ? 32u - (uint32_t)__builtin_clz(group) : 0;
-    uint64_t page = settler->shared->extent[extent] + (uint64_t)group - (group ? UINT64_C(1) << (extent - 1) : 0);
-    return (struct nt_layout_cell *)(void *)(settler->pages + page * NT_LAYOUT_PAGE) + (hash >> 57);
+    uint32_t extent = 31u - (uint32_t)__builtin_clz(2 * group + 1);
+    return (struct nt_layout_cell *)(void *)(settler->extent[extent] + (uint64_t)group * NT_LAYOUT_PAGE) + (hash >> 57);
 }
 NT_LAYOUT_ASSERT(NT_LAYOUT_CELLS == 128);
 
@@ -290,13 +290,15 @@ static inline void nt_move_put_(struct nt_settler_ *settler, uint64_t number, ui
                                 const struct nt_moved_ *moved)
 {
     struct nt_layout_move *move = &settler->moves[number % NT_LAYOUT_MOVES];
+    struct nt_layout_cell *home = nt_cell_home_(settler, moved->session, (nt_kind)(kind_flags & 0xff));
+    __builtin_prefetch(home, 1);
     __atomic_store_n(&move->session, moved->session, __ATOMIC_RELAXED);
-    __atomic_store_n(&move->from, moved->from, __ATOMIC_RELAXED);
+    const nt_pair_ own = { moved->from, (uint64_t)(uintptr_t)home };
+    nt_pair_copy_((struct nt_layout_pair *)(void *)&move->from, own);
     nt_pair_copy_(&move->sum, moved->sum);
     nt_pair_copy_(&move->after, moved->after);
     /* release: partners are the readers, who load it with acquire */
     __atomic_store_n(&move->commit, (number + 1) << 16 | kind_flags, __ATOMIC_RELEASE);
-    __builtin_prefetch(nt_cell_home_(settler, moved->session, (nt_kind)(kind_flags & 0xff)), 1);
 }
 
 /* Moves what a tally counted since it was settled to the session that it was counted in. If that is none nobody need
@@ -325,22 +327,25 @@ static inline void nt_object_session_set(nt_object object, nt_session session)
     struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
     /* shared objects, and those whose sums are not plain stores, have another generation in their handles than here */
     if (NT_UNLIKELY_(!settler || __atomic_load_n(&entry->live, __ATOMIC_RELAXED) != object.handle >> 32 ||
-                     settler->open || settler->next - settler->folded > NT_SETTLE_ROOM_ - 3 ||
                      __atomic_load_n(&entry->blocks, __ATOMIC_RELAXED))) {
         nt_session_set_slow_(object, session);
         return;
     }
-    uint64_t before = __atomic_load_n(&entry->session, __ATOMIC_RELAXED);
+    uint64_t limit = settler->limit, before = __atomic_load_n(&entry->session, __ATOMIC_RELAXED);
     if (before == session)
         return;
-    __atomic_store_n(&settler->open, 1, __ATOMIC_RELAXED);
+    if (NT_UNLIKELY_(settler->next >= limit)) {
+        nt_session_set_slow_(object, session);
+        return;
+    }
+    __atomic_store_n(&settler->limit, 0, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     for (int i = 0; i < 3; i++)
         nt_settle_one_(settler, __atomic_load_n(&entry->tally_kind[i], __ATOMIC_RELAXED), before, object,
                        &entry->tally[i], &entry->settled[i]);
     __atomic_store_n(&entry->session, session, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(&settler->open, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&settler->limit, limit, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -300,10 +300,10 @@ enum {
     NT_MOVE_OLDER = 2u  /* goes to `older`, whatever `session` says */
 };
 struct nt_layout_move {
-    uint64_t session; /* where it goes, never 0 */
-    uint64_t commit;  /* bits 0-7 kind, 8-15 NT_MOVE_…, 16-63 number + 1; release */
-    uint64_t from;    /* the object, slot | generation << 32; 0: a shared one; with GIVEN: a session */
-    uint64_t spare;
+    uint64_t session;            /* where it goes, never 0 */
+    uint64_t commit;             /* bits 0-7 kind, 8-15 NT_MOVE_…, 16-63 number + 1; release */
+    uint64_t from;               /* the object, slot | generation << 32; 0: a shared one; with GIVEN: a session */
+    uint64_t home;               /* the program's own */
     struct nt_layout_pair sum;   /* how much */
     struct nt_layout_pair after; /* of an object: its `settled` after this, stored there next */
 } __attribute__((aligned(64)));
@@ -357,7 +357,7 @@ NT_LAYOUT_AT(nt_layout_settler, redo, 32);
    is no such group. */
 static inline uint64_t nt_layout_hash_(uint64_t session, uint32_t kind)
 {
-    nt_u128_ product = (nt_u128_)(session ^ kind * UINT64_C(0xd6e8feb86659fd93)) * UINT64_C(0x9e3779b97f4a7c15);
+    nt_u128_ product = (nt_u128_)(session ^ (uint64_t)kind << 56) * UINT64_C(0x9e3779b97f4a7c15);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 

@@ -8,9 +8,12 @@
 #include "log/log.h"
 
 #define CELLS NT_LAYOUT_CELLS
-#define FILL (CELLS * 9 / 16) /* cells of a group on average before the next is made */
-#define CROWDED 24u           /* steps of a search: a group where they are needed is halved when none can be made */
-#define RETRY_CELLS 1024u     /* new cells before memory is asked for again */
+/* Cells of a group on average before the next is made: the groups that are not split yet hold up to twice as many, and
+   some more by chance. */
+#define FILL (CELLS * 11 / 32)
+#define SPLITS 16u        /* of a full group, until it is its turn */
+#define CROWDED 24u       /* steps of a search: a group where they are needed is halved when none can be made */
+#define RETRY_CELLS 1024u /* new cells before memory is asked for again */
 #define STEP_PAGES 16u
 
 struct fold { /* one run */
@@ -27,9 +30,8 @@ static struct nt_layout_cell *group_of(const struct nt_layout_cell *cell)
 
 static struct nt_layout_cell *group_at(const struct nt_settler_ *settler, uint32_t group)
 {
-    uint32_t extent = group ? 32u - (uint32_t)__builtin_clz(group) : 0;
-    uint64_t page = settler->shared->extent[extent] + (uint64_t)group - (group ? UINT64_C(1) << (extent - 1) : 0);
-    return (struct nt_layout_cell *)(void *)(settler->pages + page * NT_LAYOUT_PAGE);
+    uint32_t extent = 31u - (uint32_t)__builtin_clz(2 * group + 1);
+    return (struct nt_layout_cell *)(void *)(settler->extent[extent] + (uint64_t)group * NT_LAYOUT_PAGE);
 }
 
 static uint64_t cell_hash(const struct nt_layout_cell *cell)
@@ -126,12 +128,14 @@ static uint32_t pages_new(struct nt_log *log, uint32_t pages)
 }
 
 /* The next extent has as many pages as there are groups already. */
-static bool extent_new(struct nt_log *log, struct nt_layout_settler *shared, uint32_t extent, uint32_t pages)
+static bool extent_new(struct nt_log *log, struct nt_settler_ *settler, uint32_t extent, uint32_t pages)
 {
     uint32_t first = pages_new(log, pages);
-    if (first)
-        __atomic_store_n(&shared->extent[extent], first, __ATOMIC_RELEASE);
-    return first != 0;
+    if (!first)
+        return false;
+    __atomic_store_n(&settler->shared->extent[extent], first, __ATOMIC_RELEASE);
+    log_settler_extent(&log->map, settler, extent);
+    return true;
 }
 
 /* Makes sure that the page of the next group is there. */
@@ -141,7 +145,7 @@ static bool group_back(struct nt_log *log, struct nt_settler_ *settler)
     struct nt_layout_live *live = log->map.live;
     uint32_t group = settler->groups, extent = 32u - (uint32_t)__builtin_clz(group);
     uint32_t first = UINT32_C(1) << (extent - 1);
-    if (extent >= NT_LAYOUT_EXTENTS || (!shared->extent[extent] && !extent_new(log, shared, extent, first)))
+    if (extent >= NT_LAYOUT_EXTENTS || (!shared->extent[extent] && !extent_new(log, settler, extent, first)))
         return false;
     if (group < shared->backed)
         return true;
@@ -206,7 +210,8 @@ static struct nt_layout_cell *cell_make(struct fold *fold, uint64_t session, nt_
     struct nt_layout_cell *cell = cell_search(fold, session, kind);
     if (cell && cell->state)
         return cell;
-    if (settler->shared->cells >= (uint64_t)settler->groups * FILL && grow(fold))
+    bool more = settler->shared->cells >= (uint64_t)settler->groups * FILL;
+    for (uint32_t i = 0; (more || !cell) && i < SPLITS && grow(fold); i++, more = false)
         cell = cell_search(fold, session, kind);
     if (!cell)
         return NULL;
@@ -216,10 +221,10 @@ static struct nt_layout_cell *cell_make(struct fold *fold, uint64_t session, nt_
 }
 
 /* The cell of `older`: there always is one. */
-static struct nt_layout_cell *cell_older(const struct nt_settler_ *settler, nt_kind kind)
+static struct nt_layout_cell *cell_older(const struct fold *fold, nt_kind kind)
 {
-    struct nt_layout_cell *cells = (struct nt_layout_cell *)(void *)(settler->pages +
-                                                                     (uint64_t)settler->shared->older * NT_LAYOUT_PAGE);
+    uint64_t page = fold->settler->shared->older;
+    struct nt_layout_cell *cells = (struct nt_layout_cell *)(void *)(fold->log->map.settlement + page * NT_LAYOUT_PAGE);
     if (!cells[kind].state)
         cell_put(&cells[kind], 0, kind, (nt_pair_){ 0, 0 });
     return &cells[kind];
@@ -238,7 +243,7 @@ static void fold_to(struct fold *fold, struct nt_layout_move *move, uint64_t num
             __atomic_store_n(&move->commit, move->commit | NT_MOVE_OLDER << 8, __ATOMIC_RELEASE);
             __atomic_thread_fence(__ATOMIC_RELEASE);
         }
-        cell = cell_older(fold->settler, kind);
+        cell = cell_older(fold, kind);
     }
     (void)cell_add(fold->settler, cell, number, nt_pair_load_(&move->sum));
 }
@@ -254,20 +259,43 @@ static void fold_given(struct fold *fold, const struct nt_layout_move *move, uin
         cell_delete(fold->settler, cell);
 }
 
-/* All that were appended, in order; one that its change never finished counts for nothing. */
+/* The quick way: the move goes to a session whose cell is where it was looked for when the move was written, or close
+   behind. False: it takes more. */
+static inline bool fold_quick(struct nt_settler_ *settler, const struct nt_layout_move *move, uint64_t number)
+{
+    uint64_t commit = move->commit, session = move->session;
+    struct nt_layout_cell *cell = (struct nt_layout_cell *)(uintptr_t)move->home;
+    if (commit >> 8 != (number + 1) << 8) /* also one with flags, and one never finished */
+        return false;
+    for (; cell->session != session || (cell->state & 0xff) != (commit & 0xff); cell++)
+        if (!cell->state || (uintptr_t)(cell + 1) % NT_LAYOUT_PAGE == 0)
+            return false;
+    (void)cell_add(settler, cell, number, nt_pair_load_(&move->sum));
+    return true;
+}
+
+static void fold_one(struct fold *fold, struct nt_layout_move *move, uint64_t number)
+{
+    if (move->commit >> 16 != number + 1) /* its change was left: it counts for nothing */
+        return;
+    fold_to(fold, move, number);
+    if (move->commit >> 8 & NT_MOVE_GIVEN)
+        fold_given(fold, move, number);
+}
+
+/* All that were appended, in order. */
 static void fold_moves(struct fold *fold)
 {
     struct nt_settler_ *settler = fold->settler;
-    for (uint64_t number = settler->folded; number < __atomic_load_n(&settler->next, __ATOMIC_RELAXED); number++) {
+    uint64_t number = settler->folded;
+    uint32_t groups = settler->groups; /* while no group is split what `home` says holds */
+    for (; number < __atomic_load_n(&settler->next, __ATOMIC_RELAXED); number++) {
         struct nt_layout_move *move = &settler->moves[number % NT_LAYOUT_MOVES];
-        if (move->commit >> 16 == number + 1) {
-            fold_to(fold, move, number);
-            if (move->commit >> 8 & NT_MOVE_GIVEN)
-                fold_given(fold, move, number);
-        }
-        settler->folded = number + 1;
-        __atomic_store_n(&settler->shared->folded, number + 1, __ATOMIC_RELEASE);
+        if (groups != settler->groups || !fold_quick(settler, move, number))
+            fold_one(fold, move, number);
     }
+    settler->folded = number;
+    __atomic_store_n(&settler->shared->folded, number, __ATOMIC_RELEASE);
 }
 
 /* ---- giving up ---- */

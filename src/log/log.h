@@ -163,6 +163,7 @@ void log_record(struct nt_log *log, struct nt_thread_log_ *part, uint64_t kind_f
 /* The calling thread's, got if need be; NULL: there is no room. */
 struct nt_settler_ *log_settler(struct nt_log *log, struct nt_thread_log_ *part);
 void log_settler_give(struct nt_settler_ *settler);
+void log_settler_extent(const struct log_map *map, struct nt_settler_ *settler, uint32_t extent); /* it has its pages */
 void log_settlers_give_all(struct nt_log *log); /* all that this copy of the library took; under the log's lock */
 /* A change of session: `needed` moves, or a fold first if there are fewer free. False: there is no room, as in a
    handler that interrupts another change; then nothing may be appended. */

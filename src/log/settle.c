@@ -97,18 +97,26 @@ static struct nt_layout_settler *settler_take(struct nt_log *log)
     return settler;
 }
 
+void log_settler_extent(const struct log_map *map, struct nt_settler_ *settler, uint32_t extent)
+{
+    uint64_t before = extent ? UINT64_C(1) << (extent - 1) : 0; /* groups */
+    settler->extent[extent] = map->settlement + (settler->shared->extent[extent] - before) * NT_LAYOUT_PAGE;
+}
+
 static void settler_bind(const struct log_map *map, struct nt_settler_ *settler, struct nt_layout_settler *shared)
 {
     *settler = (struct nt_settler_){
         .next = shared->position,
-        .folded = shared->folded,
+        .limit = shared->folded + NT_SETTLE_ROOM_ - 2,
         .moves = (struct nt_layout_move *)(void *)(map->settlement + (uint64_t)shared->moves * NT_LAYOUT_PAGE),
-        .pages = map->settlement,
         .shared = shared,
+        .folded = shared->folded,
         .groups = shared->groups,
     };
     while (settler->mask + 1 < settler->groups)
         settler->mask = settler->mask * 2 + 1;
+    for (uint32_t i = 0; i < NT_LAYOUT_EXTENTS && shared->extent[i]; i++)
+        log_settler_extent(map, settler, i);
 }
 
 struct nt_settler_ *log_settler(struct nt_log *log, struct nt_thread_log_ *part)
@@ -166,9 +174,9 @@ void log_settlers_give_all(struct nt_log *log)
 bool log_settle_begin(struct nt_log *log, struct nt_settler_ *settler, uint32_t needed, bool *ret_outermost)
 {
     uint64_t waiting = settler->next - settler->folded;
-    *ret_outermost = !settler->open;
+    *ret_outermost = settler->limit != 0;
     if (*ret_outermost) {
-        __atomic_store_n(&settler->open, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&settler->limit, 0, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (waiting + needed > NT_SETTLE_ROOM_)
             log_cells_fold(log, settler);
@@ -182,7 +190,7 @@ void log_settle_end(struct nt_settler_ *settler, bool outermost)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (outermost)
-        __atomic_store_n(&settler->open, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&settler->limit, settler->folded + NT_SETTLE_ROOM_ - 2, __ATOMIC_RELAXED);
 }
 
 struct settling {
