@@ -15,7 +15,8 @@
 #define NT_EVENT_AHEAD 0x400u
 
 /* An event of kind mask is somebody's change of an object's mask: value is the new mask, argument the old one, time
-   when it was made, ring NT_EVENT_NO_RING, position a number of its own; count and total are 0. */
+   when it was made, ring NT_EVENT_NO_RING, position a number of its own; count and total are 0. One of setter 0 that
+   leaves the mask as it is says that it was changed in ways that nobody knows, from that time up to the next one. */
 struct nt_event {
     uint64_t time;  /* ns since 1970, by the calibration of its clock domain */
     uint64_t ticks; /* as the program took it */

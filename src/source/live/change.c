@@ -37,18 +37,24 @@ static uint64_t changes_count(const struct live_changes *changes)
     return shared != NULL ? __atomic_load_n(&shared->count, __ATOMIC_ACQUIRE) : 0;
 }
 
-bool live_changes_pending(const struct live_changes *changes)
+bool live_changes_pending(struct live_changes *changes, uint64_t time)
 {
-    return changes_count(changes) != changes->count;
+    bool pending = !changes->begun || changes->waiting > 0 || changes_count(changes) != changes->count;
+    changes->looked = pending || time == 0 ? changes->looked : time;
+    return pending;
 }
 
 /* ---- Telling ---- */
 
-static int list_add(struct live_change_list *list, const struct live_change *change)
+static void list_settle(struct live_change_list *list)
 {
     if (list->first == list->count) {
         list->first = list->count = 0;
     }
+}
+
+static int list_add(struct live_change_list *list, const struct live_change *change)
+{
     if (list->count == list->room) {
         size_t room = list->room != 0 ? 2 * list->room : 64;
         struct live_change *all = reallocarray(list->changes, room, sizeof *all);
@@ -126,22 +132,47 @@ static bool generation_of(struct live_changes *changes, uint32_t slot, uint64_t 
     return generation != 0 && (generation & 0xffff) == word >> NT_LAYOUT_MASK_KINDS;
 }
 
-static int tell(const struct look *look, uint32_t slot, const struct nt_layout_change *change, uint64_t time)
+/* since: nothing that was not told is older. others: there were changes between that one and this. */
+static int tell(const struct look *look, uint32_t slot, const struct nt_layout_change *change, uint64_t time,
+                uint64_t since, bool others)
 {
     struct live_change told = {
         .time = time,
+        .since = since,
         .ticks = change->time,
         .before = change->before,
         .after = change->after,
-        .order = look->list->order++,
+        .order = look->list->order += 2,
         .program = look->changes->program,
         .slot = slot,
         .setter = change->setter,
+        .others = others,
     };
     if (!generation_of(look->changes, slot, change->after, &told.generation)) {
         return 0;
     }
     return list_add(look->list, &told);
+}
+
+/* What was found by a look that began when the list had `first`. If there were more changes than that, nobody knows of
+   which of these objects. */
+static int tell_others(struct live_change_list *list, size_t first, uint64_t count)
+{
+    size_t end = list->count;
+    int error = 0;
+    for (size_t i = first; i < end && error == 0; i++) {
+        struct live_change change = list->changes[i];
+        if (change.setter == 0 || (!change.others && count <= end - first)) {
+            continue;
+        }
+        change.time = change.since;
+        change.ticks = 0;
+        change.after = change.before;
+        change.setter = 0;
+        change.order--; /* at the same time it comes first */
+        error = list_add(list, &change);
+    }
+    return error;
 }
 
 static struct nt_layout_change entry_load(const struct nt_layout_change *shared)
@@ -189,7 +220,17 @@ static int look_unexplained(const struct look *look, uint32_t slot, uint64_t wor
     wait_end(changes, known);
     known->word = word;
     known->tail = tail_of(entry);
-    return tell(look, slot, &unknown, time);
+    return tell(look, slot, &unknown, time, time, false);
+}
+
+static int look_change(const struct look *look, uint32_t slot, const struct nt_layout_change *entry, bool fresh)
+{
+    struct live_change_known *known = &look->changes->known[slot];
+    uint64_t time = live_clock_time(look->clock, entry->time);
+    uint64_t since = fresh ? look->moment->opened : look->changes->looked;
+    bool others = !fresh && entry->before != known->word;
+    known->word = entry->after;
+    return tell(look, slot, entry, time, since < time ? since : time, others);
 }
 
 static int look_slot(const struct look *look, uint32_t slot, const uint64_t *control,
@@ -215,8 +256,7 @@ static int look_slot(const struct look *look, uint32_t slot, const uint64_t *con
     if (whole && tail_of(&entry) != known->tail) {
         known->tail = tail_of(&entry);
         if ((entry.after ^ word) >> NT_LAYOUT_MASK_KINDS == 0) { /* else it is about an earlier life */
-            known->word = entry.after;
-            error = tell(look, slot, &entry, live_clock_time(look->clock, entry.time));
+            error = look_change(look, slot, &entry, fresh);
         }
     }
     if (error == 0 && (word != known->word || tail_of(&entry) != known->tail)) {
@@ -289,6 +329,19 @@ static uint32_t changes_slots(const struct live_changes *changes)
     return (uint32_t)(slots < room ? slots : room);
 }
 
+/* What was found is all in the list, from `found` on; `count` is how many changes there should be. */
+static int look_settle(struct live_changes *changes, struct live_change_list *list, size_t found, uint64_t count)
+{
+    uint64_t told = list->count - found, counted = count - changes->count;
+    uint64_t expected = counted > changes->uncounted ? counted - changes->uncounted : 0;
+    int error = tell_others(list, found, expected);
+    if (error == 0) {
+        changes->uncounted += told;
+        changes->uncounted -= counted < changes->uncounted ? counted : changes->uncounted;
+    }
+    return error;
+}
+
 int live_changes_look(struct live_changes *changes, const struct live_clock *clock,
                       const struct live_change_moment *moment, struct live_change_list *list)
 {
@@ -296,6 +349,7 @@ int live_changes_look(struct live_changes *changes, const struct live_clock *clo
     uint64_t count = changes_count(changes);
     bool all = !changes->begun || count != changes->count || changes->waiting > 0;
     if (!all && !moment->thorough) {
+        changes->looked = moment->time;
         return 0;
     }
     uint32_t slots = changes_slots(changes);
@@ -305,7 +359,12 @@ int live_changes_look(struct live_changes *changes, const struct live_clock *clo
     }
     uint32_t first = all || changes->next >= slots ? 0 : changes->next;
     uint32_t end = all || slots - first < THOROUGH ? slots : first + THOROUGH;
+    list_settle(list);
+    size_t found = list->count;
     error = look_range(&look, first, end);
+    if (error == 0) {
+        error = look_settle(changes, list, found, count);
+    }
     if (error == 0) {
         changes->next = end;
         changes->count = count;

@@ -30,19 +30,22 @@ struct live_changes {
     uint32_t program;
     bool begun;
     uint64_t count;                  /* of changes, as the log told it at the last look */
+    uint64_t uncounted;              /* changes that were told before the log counted them */
     struct live_change_known *known; /* by slot */
     uint32_t known_count, known_room;
     uint32_t waiting;      /* objects with a `since` */
     uint32_t next;         /* slot: where a thorough look goes on */
-    uint64_t looked;       /* ns since 1970: when all objects were looked at */
+    uint64_t looked;       /* ns since 1970: nothing that was not told is older */
     uint64_t waiting_from; /* the same, when the first of those that wait was still as before */
 };
 
 struct live_change {
     uint64_t time, ticks;
+    uint64_t since;         /* ns since 1970: changes that were not told are not older */
     uint64_t before, after; /* control words */
     uint64_t order;         /* in which they were found */
     uint32_t program, slot, generation, setter;
+    bool others; /* there were others since then */
 };
 
 struct live_change_list { /* all zeros: empty */
@@ -67,9 +70,11 @@ struct live_change_moment {
 
 void live_changes_init(struct live_changes *changes, struct live_map *map, uint32_t program);
 void live_changes_fini(struct live_changes *changes);
-/* Whether the log tells of changes that were not looked at: one load. */
-bool live_changes_pending(const struct live_changes *changes);
-/* Adds what is new to the list. Costs nothing if nothing is. 0 or -ENOMEM. */
+/* Whether there is something to look at. If not, `time` (ns since 1970, a little before now; 0: not known) is
+   remembered: changes that come are later. Costs one load. */
+bool live_changes_pending(struct live_changes *changes, uint64_t time);
+/* Adds what is new to the list. Only the last of several changes of a mask between two looks is known: before it one
+   of nobody says that there were others, at the time of the look before. 0 or -ENOMEM. */
 int live_changes_look(struct live_changes *changes, const struct live_clock *clock,
                       const struct live_change_moment *moment, struct live_change_list *list);
 

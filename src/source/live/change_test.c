@@ -105,9 +105,9 @@ static void tells_each_change_once(void **state)
 {
     struct fixture *fixture = *state;
     assert_int_equal(look(fixture), 0);
-    assert_false(live_changes_pending(&fixture->changes));
+    assert_false(live_changes_pending(&fixture->changes, 0));
     set(&fixture->build, 2, 6, 4000, 77);
-    assert_true(live_changes_pending(&fixture->changes));
+    assert_true(live_changes_pending(&fixture->changes, 0));
     assert_int_equal(look(fixture), 1);
     const struct nt_event *event = &fixture->events[0];
     assert_int_equal(event->kind, 13);
@@ -123,7 +123,7 @@ static void tells_each_change_once(void **state)
     assert_int_equal(event->merged, 1);
     assert_int_equal(event->position, 1);
     assert_int_equal(event->count + event->total + event->flags + event->data_size, 0);
-    assert_false(live_changes_pending(&fixture->changes));
+    assert_false(live_changes_pending(&fixture->changes, 0));
     assert_int_equal(look(fixture), 0);
     /* back again, and the same once more */
     set(&fixture->build, 2, 0x7ffe, 4100, 77);
@@ -152,17 +152,78 @@ static void in_order_of_time(void **state)
     }
 }
 
-/* Of two changes between two looks the first is gone; the second says so. */
+static void expect(const struct nt_event *event, uint64_t time, uint64_t before, uint64_t after, uint32_t setter)
+{
+    assert_int_equal(event->time, time);
+    assert_int_equal(event->argument, before);
+    assert_int_equal(event->value, after);
+    assert_int_equal(event->setter, setter);
+}
+
+/* Of several changes between two looks only the last is known; that there were others is said. */
 static void only_the_last_is_known(void **state)
 {
     struct fixture *fixture = *state;
     assert_int_equal(look(fixture), 0);
-    set(&fixture->build, 1, 0, 10, 5);
-    set(&fixture->build, 1, 0x7ffe, 20, 6);
+    assert_false(live_changes_pending(&fixture->changes, 15));
+    set(&fixture->build, 1, 0, 20, 5);
+    set(&fixture->build, 1, 0x7ffe, 30, 6);
+    assert_true(live_changes_pending(&fixture->changes, 40));
+    assert_int_equal(look(fixture), 2);
+    expect(&fixture->events[0], 15, 0, 0, 0);
+    assert_int_equal(fixture->events[0].object, 1);
+    expect(&fixture->events[1], 30, 0, 0x7ffe, 6);
+    /* back and forth, then once more: the last one begins where the look had left it */
+    fixture->moment.time = 35;
+    set(&fixture->build, 2, 0, 25, 5);
     assert_int_equal(look(fixture), 1);
-    assert_int_equal(fixture->events[0].time, 20);
-    assert_int_equal(fixture->events[0].argument, 0);
-    assert_int_equal(fixture->events[0].value, 0x7ffe);
+    set(&fixture->build, 1, 0, 40, 5);
+    set(&fixture->build, 1, 0x7ffe, 50, 5);
+    set(&fixture->build, 1, 2, 60, 7);
+    assert_int_equal(look(fixture), 2);
+    expect(&fixture->events[0], 35, 0x7ffe, 0x7ffe, 0);
+    expect(&fixture->events[1], 60, 0x7ffe, 2, 7);
+}
+
+/* The last one may be stamped before the look that did not see the first. */
+static void nobody_comes_before_the_last(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(look(fixture), 0);
+    assert_false(live_changes_pending(&fixture->changes, 100));
+    set(&fixture->build, 1, 0, 95, 5);
+    set(&fixture->build, 1, 0x7ffe, 96, 6);
+    assert_int_equal(look(fixture), 2);
+    expect(&fixture->events[0], 96, 0, 0, 0);
+    expect(&fixture->events[1], 96, 0, 0x7ffe, 6);
+}
+
+/* More changes in a log than there are entries of them. */
+static void others_before_there_was_a_reader(void **state)
+{
+    struct fixture *fixture = *state;
+    set(&fixture->build, 1, 0, 700, 5);
+    set(&fixture->build, 1, 0x7ffe, 800, 6);
+    assert_int_equal(look(fixture), 2);
+    expect(&fixture->events[0], OPENED, 0, 0, 0);
+    expect(&fixture->events[1], 800, 0, 0x7ffe, 6);
+}
+
+/* One that is seen before its setter counts it makes no other one suspect. */
+static void counted_later(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(look(fixture), 0);
+    struct nt_layout_change change = swap(&fixture->build, 1, 2, 600, 9);
+    put(build_change(&fixture->build, 1), &change);
+    fixture->moment.thorough = true;
+    assert_int_equal(look(fixture), 1);
+    told_to_readers(&fixture->build);
+    set(&fixture->build, 2, 2, 700, 10);
+    assert_int_equal(look(fixture), 1);
+    set(&fixture->build, 3, 4, 710, 10);
+    set(&fixture->build, 3, 2, 720, 10);
+    assert_int_equal(look(fixture), 2);
 }
 
 /* ---- Half-way ---- */
@@ -318,6 +379,10 @@ static void nothing_torn_is_told(void **state)
         }
         for (size_t i = 0, count = look(fixture); i < count; i++) {
             const struct nt_event *event = &fixture->events[i];
+            if (event->setter == 0) { /* others between two looks */
+                assert_int_equal(event->value, event->argument);
+                continue;
+            }
             assert_in_range(event->setter, 1, SETTERS);
             assert_int_equal(event->time % SETTERS, event->setter % SETTERS);
             /* (written before the change can be seen) */
@@ -345,6 +410,9 @@ int main(void)
         TEST(tells_each_change_once),
         TEST(in_order_of_time),
         TEST(only_the_last_is_known),
+        TEST(nobody_comes_before_the_last),
+        TEST(others_before_there_was_a_reader),
+        TEST(counted_later),
         TEST(one_that_is_at_it_is_waited_for),
         TEST(one_that_died_at_it_is_nobody),
         TEST(died_before_anybody_looked),

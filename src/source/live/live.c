@@ -524,18 +524,25 @@ static bool out_is_full(const struct live_ring_out *out)
            out->data_room - out->data_used < NT_SOURCE_DATA;
 }
 
-/* Looks whether masks were changed. */
-static int look_changes(struct live_source *live, struct live_log *log, bool thorough)
+static uint64_t now_ns(void)
 {
-    if (!thorough && log->changes.begun && log->changes.waiting == 0 && !live_changes_pending(&log->changes)) {
-        return 0;
-    }
     struct timespec now = { 0 };
     (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Looks whether masks were changed. `now`: ns since 1970, 0: not known yet. */
+static int look_changes(struct live_source *live, struct live_log *log, bool thorough, uint64_t now)
+{
+    const uint64_t slack = 1000000; /* between the real time and that of the log's ticks */
+    bool pending = live_changes_pending(&log->changes, now > slack ? now - slack : 0);
+    if (!pending && !thorough) {
+        return 0;
+    }
     const struct live_clock *clock = &log->domain->clock;
     const struct live_change_moment moment = {
         .ms = (uint32_t)now_ms() | 1,
-        .time = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec,
+        .time = (now != 0 ? now : now_ns()) - slack,
         .opened = live_clock_time(clock, log->map.header.opened),
         .frozen = log->state.frozen,
         .thorough = thorough,
@@ -553,8 +560,9 @@ static int look_around(struct live_source *live)
     for (size_t i = 0; i < live->log_count && error == 0; i++) {
         error = log_rings(live, live->logs[i]);
     }
+    uint64_t now = now_ns(); /* before any of the looks */
     for (size_t i = 0; i < live->log_count && error == 0; i++) {
-        error = look_changes(live, live->logs[i], live->thorough);
+        error = look_changes(live, live->logs[i], live->thorough, now);
     }
     live->thorough = live->thorough && error < 0;
     return error;
@@ -585,7 +593,7 @@ static int read_lane(struct live_source *live, uint32_t lane, struct live_ring_o
         return 0;
     }
     read_ring(log, &log->rings[live->lanes[lane - 1].ring], out);
-    return look_changes(live, log, false); /* whatever decided on an event that was read is told of by now */
+    return look_changes(live, log, false, 0); /* whatever decided on an event that was read is told of by now */
 }
 
 static int live_read(struct nt_source *source, struct nt_event *events, size_t room, struct nt_source_loss *losses,
