@@ -46,7 +46,7 @@ struct nt_settler_ {
     uint64_t spare;
     unsigned char *extent[NT_LAYOUT_EXTENTS]; /* where group 0 would lie if all were of that extent */
 };
-#define NT_SETTLE_ROOM_ 64u /* moves that may wait; the rest of the buffer is for handlers */
+#define NT_SETTLE_ROOM_ 80u /* moves that may wait; the rest of the buffer is for handlers */
 
 /* What a thread needs to count: page 0 is wiped by a fork, so that the child goes the slow way and finds its own
    log; page 1 is not, so that a child forked by a handler in the middle of an event finishes that event. */
@@ -275,9 +275,11 @@ static inline struct nt_layout_cell *nt_cell_home_(const struct nt_settler_ *set
 {
     uint64_t hash = nt_layout_hash_(session, kind);
     uint32_t group = (uint32_t)hash & settler->mask;
-    group = group < settler->groups ? group : group & settler->mask >> 1;
+    /* without a branch: it would be taken by chance */
+    group &= settler->mask >> 1 | ((uint32_t)(group >= settler->groups) - 1);
     uint32_t extent = 31u - (uint32_t)__builtin_clz(2 * group + 1);
-    return (struct nt_layout_cell *)(void *)(settler->extent[extent] + (uint64_t)group * NT_LAYOUT_PAGE) + (hash >> 57);
+    return (struct nt_layout_cell *)(void *)(settler->extent[extent] + (uint64_t)group * NT_LAYOUT_PAGE) +
+           (hash >> 58) * 2;
 }
 NT_LAYOUT_ASSERT(NT_LAYOUT_CELLS == 128);
 
@@ -306,9 +308,9 @@ static inline void nt_move_put_(struct nt_settler_ *settler, uint64_t number, ui
 static inline void nt_settle_one_(struct nt_settler_ *settler, nt_kind kind, uint64_t session, nt_object object,
                                   const struct nt_layout_tally *tally, struct nt_layout_pair *settled)
 {
-    nt_pair_ now = nt_pair_load_(&tally->sum), before = nt_pair_load_(settled);
-    if (now[0] == before[0])
+    if (__atomic_load_n(&tally->sum.count, __ATOMIC_RELAXED) == __atomic_load_n(&settled->count, __ATOMIC_RELAXED))
         return;
+    nt_pair_ now = nt_pair_load_(&tally->sum), before = nt_pair_load_(settled);
     if (session) {
         const struct nt_moved_ moved = { session, object.handle, now - before, now };
         nt_move_put_(settler, nt_take_(&settler->next, 1), kind, &moved);
@@ -340,9 +342,12 @@ static inline void nt_object_session_set(nt_object object, nt_session session)
     }
     __atomic_store_n(&settler->limit, 0, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    for (int i = 0; i < 3; i++)
-        nt_settle_one_(settler, __atomic_load_n(&entry->tally_kind[i], __ATOMIC_RELAXED), before, object,
-                       &entry->tally[i], &entry->settled[i]);
+    nt_settle_one_(settler, __atomic_load_n(&entry->tally_kind[0], __ATOMIC_RELAXED), before, object, &entry->tally[0],
+                   &entry->settled[0]);
+    nt_settle_one_(settler, __atomic_load_n(&entry->tally_kind[1], __ATOMIC_RELAXED), before, object, &entry->tally[1],
+                   &entry->settled[1]);
+    nt_settle_one_(settler, __atomic_load_n(&entry->tally_kind[2], __ATOMIC_RELAXED), before, object, &entry->tally[2],
+                   &entry->settled[2]);
     __atomic_store_n(&entry->session, session, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     __atomic_store_n(&settler->limit, limit, __ATOMIC_RELAXED);

@@ -324,7 +324,7 @@ NT_LAYOUT_ASSERT(sizeof(struct nt_layout_cell) == 32);
 /* Cells lie in groups of a page, a cell within the group that its hash names; groups are split one after the other
    (linear hashing: W. Litwin 1980). Extent e holds groups 2^(e-1) to 2^e - 1, extent 0 group 0. While cells change
    places one may be found twice: the one with more moves in it counts. */
-#define NT_LAYOUT_CELLS 128u /* of a group: the search begins at the hash's upper 7 bits and goes round */
+#define NT_LAYOUT_CELLS 128u /* of a group: the search begins at twice the hash's upper 6 bits and goes round */
 #define NT_LAYOUT_EXTENTS 24u
 struct nt_layout_settler {
     uint64_t folded; /* moves with smaller numbers are in the cells; release */

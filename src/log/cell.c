@@ -50,7 +50,8 @@ static void cell_put(struct nt_layout_cell *cell, uint64_t session, uint64_t sta
 }
 
 /* Adds what move `number` says. While it is being changed the cell is marked, and the redo area has what it will be. */
-static nt_pair_ cell_add(struct nt_settler_ *settler, struct nt_layout_cell *cell, uint64_t number, nt_pair_ sum)
+static inline __attribute__((always_inline)) nt_pair_ cell_add(struct nt_settler_ *settler, struct nt_layout_cell *cell,
+                                                               uint64_t number, nt_pair_ sum)
 {
     struct nt_layout_settler *shared = settler->shared;
     uint64_t state = cell->state, after = (state & 0xffff) | (number + 1) << 16;
@@ -76,7 +77,7 @@ static void cell_delete(struct nt_settler_ *settler, struct nt_layout_cell *cell
     struct nt_layout_cell *group = group_of(cell);
     uint32_t hole = (uint32_t)(cell - group);
     for (uint32_t i = 1, at = (hole + 1) % CELLS; i < CELLS && group[at].state; i++, at = (at + 1) % CELLS) {
-        if (stays((uint32_t)(cell_hash(&group[at]) >> 57), hole, at))
+        if (stays((uint32_t)(cell_hash(&group[at]) >> 58) * 2, hole, at))
             continue;
         __atomic_store_n(&group[hole].state, 0, __ATOMIC_RELEASE);
         __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -171,7 +172,7 @@ static void group_split(struct nt_settler_ *settler)
         uint64_t hash = cell_hash(&from[i]);
         if (!from[i].state || ((uint32_t)hash & mask) != group)
             continue;
-        uint32_t at = (uint32_t)(hash >> 57);
+        uint32_t at = (uint32_t)(hash >> 58) * 2;
         while (to[at].state)
             at = (at + 1) % CELLS;
         cell_put(&to[at], from[i].session, from[i].state, nt_pair_load_(&from[i].sum));
@@ -283,13 +284,13 @@ static void fold_one(struct fold *fold, struct nt_layout_move *move, uint64_t nu
         fold_given(fold, move, number);
 }
 
-/* All that were appended, in order. */
-static void fold_moves(struct fold *fold)
+/* Those that were appended, in order, up to `end`. */
+static void fold_moves(struct fold *fold, uint64_t end)
 {
     struct nt_settler_ *settler = fold->settler;
     uint64_t number = settler->folded;
     uint32_t groups = settler->groups; /* while no group is split what `home` says holds */
-    for (; number < __atomic_load_n(&settler->next, __ATOMIC_RELAXED); number++) {
+    for (; number < end; number++) {
         struct nt_layout_move *move = &settler->moves[number % NT_LAYOUT_MOVES];
         if (groups != settler->groups || !fold_quick(settler, move, number))
             fold_one(fold, move, number);
@@ -312,7 +313,7 @@ static void give_up(struct fold *fold, const struct nt_layout_cell *cell)
     uint64_t *given = parent ? &settler->shared->given_parent : &settler->shared->given_older;
     __atomic_store_n(given, *given + 1, __ATOMIC_RELAXED);
     nt_move_put_(settler, nt_take_(&settler->next, 1), (cell->state & 0xff) | flags << 8, &moved);
-    fold_moves(fold);
+    fold_moves(fold, settler->next);
 }
 
 /* The value that as many lie below as above (C. A. R. Hoare's selection, 1961). */
@@ -362,12 +363,16 @@ static void group_halve(struct fold *fold, struct nt_layout_cell *group)
     }
 }
 
-void log_cells_fold(struct nt_log *log, struct nt_settler_ *settler)
+void log_cells_fold(struct nt_log *log, struct nt_settler_ *settler, uint32_t left)
 {
     struct fold fold = { .log = log, .settler = settler };
-    fold_moves(&fold);
+    uint64_t end = __atomic_load_n(&settler->next, __ATOMIC_RELAXED) - left;
+    if ((int64_t)(end - settler->folded) > 0)
+        fold_moves(&fold, end);
     uint32_t crowded = fold.crowded_count;
+    if (!crowded || !settler->retry) /* else no group can be made */
+        return;
+    fold_moves(&fold, settler->next);
     for (uint32_t i = 0; i < crowded; i++)
-        if (settler->retry) /* none can be made */
-            group_halve(&fold, fold.crowded[i]);
+        group_halve(&fold, fold.crowded[i]);
 }

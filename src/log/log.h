@@ -186,8 +186,10 @@ uint64_t log_session_first(uint64_t id);                       /* of the log wit
 void log_session_given(struct log_map *map, uint64_t session); /* notes that a cell of it was given up */
 
 /* ---- cell.c: the cells that moves are folded into ---- */
-/* Folds all moves that were appended; by the outermost change only. */
-void log_cells_fold(struct nt_log *log, struct nt_settler_ *settler);
+/* Folds moves until so many are left, those whose cells may still be on their way from memory. By the outermost change
+   only. */
+#define LOG_MOVES_LEFT 32u
+void log_cells_fold(struct nt_log *log, struct nt_settler_ *settler, uint32_t left);
 
 /* ---- block.c: blocks and strings, under the log's lock ---- */
 uint32_t log_block_new(struct log_map *map, uint32_t units); /* 4 or 2; zeroed; 0: no room */

@@ -179,7 +179,7 @@ bool log_settle_begin(struct nt_log *log, struct nt_settler_ *settler, uint32_t 
         __atomic_store_n(&settler->limit, 0, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (waiting + needed > NT_SETTLE_ROOM_)
-            log_cells_fold(log, settler);
+            log_cells_fold(log, settler, LOG_MOVES_LEFT);
         return true;
     }
     /* a handler that interrupted a change: some places are left for those that interrupt this one */
@@ -236,7 +236,7 @@ static void settling_put(struct settling *settling, nt_kind kind, struct nt_layo
     struct nt_settler_ *settler = settling->settler;
     if (settler && moved->session) {
         if (settling->outermost && settler->next - settler->folded >= NT_SETTLE_ROOM_)
-            log_cells_fold(settling->log, settler);
+            log_cells_fold(settling->log, settler, LOG_MOVES_LEFT);
         nt_move_put_(settler, nt_take_(&settler->next, 1), kind, moved);
     }
     log_pair_store(settled, moved->after, settling->object.handle >> 32 & NT_LAYOUT_LOCKED);
