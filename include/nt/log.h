@@ -134,6 +134,15 @@ NT_API uint64_t nt_object_mask(nt_object object);
 /* What was counted so far: count, total, max, last time. 0, or -ENOENT if nothing was. */
 NT_API int nt_object_tally(nt_object object, nt_kind kind, struct nt_layout_tally *ret_tally);
 
+/* ---- What is known of an object ---- */
+
+/* Each of these is said once in an object's life: again is -EEXIST, and a successor starts without any. The zero handle
+   is ignored, as everywhere; -ENOENT: the object is closed; -EINVAL; -ENOSPC. */
+
+/* What was counted of that kind before the log knew the object, as of a connection that is older than the log: kept
+   beside its sums. Before the first count of that kind, else -EBUSY. */
+NT_API int nt_object_base_set(nt_object object, nt_kind kind, uint64_t count, uint64_t total);
+
 /* ---- Sessions ---- */
 
 /* A session is an application's: any id that is not 0. Every count belongs to the session of its object at that moment,

@@ -38,7 +38,7 @@ static const char text[] =
     "the next character, \\xHH is a byte, #SLOT.GENERATION an object by its id. PROGRAM is the name of a log, a\n"
     "process id, or NAME.PID. A path that does not begin at a node matches anywhere. FIELD is count, total, max, "
     "mean,\n"
-    "last, lineage_count, lineage_total (with all earlier epochs), base_count, base_total (before a fork),\n"
+    "last, lineage_count, lineage_total (with all earlier epochs), base_count, base_total (before the log),\n"
     "closed_count or closed_total (of children that are gone). One number is printed alone, several as\n"
     "path TAB number. Of equal paths the one that lives gives the number; --all shows every life.\n"
     "\n"

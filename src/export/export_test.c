@@ -274,6 +274,52 @@ static void text_tree(void **state)
     nt_model_fini(&model);
 }
 
+/* What was counted before the log knew an object is in the sums of its lineage, also of kinds that nothing else has. */
+static void bases(void **state)
+{
+    (void)state;
+    static const struct nt_source_tally base[] = { { 1, 100, 1000, 0, 0 }, { 3, 4, 40, 0, 0 } };
+    struct nt_model model = { 0 };
+    const struct nt_source_program program = feed_program(0, "n", "p", 7);
+    struct nt_source_object object = feed_object(0, 1, 0, "x");
+    object.parent_generation = 0;
+    object.epoch = 1;
+    object.tallies = orders_sums;
+    object.tally_count = 2;
+    object.lineage = old_sums;
+    object.lineage_count = 1;
+    object.base = base;
+    object.base_count = 2;
+    assert_int_equal(nt_model_add_program(&model, &program), 0);
+    add(&model, &object);
+    assert_int_equal(nt_model_link(&model), 0);
+    const struct nt_export_input input = { .model = &model };
+    char *json = written(nt_export_json.stat, &input);
+    assert_non_null(strstr(json, "\"base\":{\"write\":{\"count\":100,\"total\":1000,\"mean\":10},"
+                                 "\"ping\":{\"count\":4,\"total\":40,\"mean\":10}},"
+                                 "\"lineage\":{\"write\":{\"count\":110,\"total\":1100,\"mean\":10},"
+                                 "\"read\":{\"count\":3,\"total\":10,\"mean\":3.333333},"
+                                 "\"ping\":{\"count\":4,\"total\":40,\"mean\":10}},"));
+    assert_written(nt_export_text.stat, &input,
+                   "NODE/PROGRAM/OBJECT      EVENT  COUNT  TOTAL        MAX   MEAN    LAST\n"
+                   "n\n"
+                   "  p  pid 7, running\n"
+                   "    x  channel, epoch 1  write      3     30 bytes   20  10.00\n"
+                   "                         read       3     10 bytes    5   3.33\n"
+                   "      (all 2 epochs)     write    110   1100 bytes       10.00\n"
+                   "                         read       3     10 bytes        3.33\n"
+                   "                         ping       4     40 ns          10.00\n"
+                   "      (before the log)   write    100   1000 bytes       10.00\n"
+                   "                         ping       4     40 ns          10.00\n");
+    free(json);
+    struct nt_model_selection selection;
+    select_paths(&selection, &model, (const char *const[]){ "x/ping/lineage_total", "x/write/lineage_count", NULL });
+    const struct nt_export_input picked = { .model = &model, .selection = &selection };
+    assert_written(nt_export_text.numbers, &picked, "n/p/x/ping/lineage_total\t40\nn/p/x/write/lineage_count\t110\n");
+    nt_model_selection_fini(&selection);
+    nt_model_fini(&model);
+}
+
 static void text_branches(void **state)
 {
     (void)state;
@@ -558,19 +604,13 @@ static void ages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_tree),
-        cmocka_unit_test(json_branches),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(exact_numbers),
-        cmocka_unit_test(text_tree),
-        cmocka_unit_test(text_branches),
-        cmocka_unit_test(closed_in_an_ended_program),
-        cmocka_unit_test(programs),
-        cmocka_unit_test(loss),
-        cmocka_unit_test(hostile_names),
-        cmocka_unit_test(deep_trees),
-        cmocka_unit_test(large_trees),
-        cmocka_unit_test(formats),
+        cmocka_unit_test(json_tree),     cmocka_unit_test(json_branches),
+        cmocka_unit_test(numbers),       cmocka_unit_test(exact_numbers),
+        cmocka_unit_test(text_tree),     cmocka_unit_test(bases),
+        cmocka_unit_test(text_branches), cmocka_unit_test(closed_in_an_ended_program),
+        cmocka_unit_test(programs),      cmocka_unit_test(loss),
+        cmocka_unit_test(hostile_names), cmocka_unit_test(deep_trees),
+        cmocka_unit_test(large_trees),   cmocka_unit_test(formats),
         cmocka_unit_test(ages),
     };
     return cmocka_run_group_tests_name("export/export", tests, NULL, NULL);

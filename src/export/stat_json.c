@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The statistics tree as one JSON value. Objects nest to a bounded depth, as readers of JSON bound theirs; what
    is deeper follows its parent as a sibling and names it. */
+#include <limits.h>
 #include <string.h>
 
 #include <nt/log_layout.h>
@@ -86,7 +87,25 @@ static void write_sums(struct writer *writer, const char *key, uint32_t index, c
     nt_json_object_end(json);
 }
 
-/* Own sums and those of all predecessors; nothing if there were none. */
+struct cursor {
+    const struct nt_source_tally *sums;
+    size_t left;
+};
+
+/* The next kind that any of the lists has, behind `after`; UINT_MAX: none. */
+static unsigned next_kind(struct cursor *cursors, size_t count, unsigned after)
+{
+    unsigned next = UINT_MAX;
+    for (size_t i = 0; i < count; i++) {
+        for (; cursors[i].left > 0 && cursors[i].sums->kind <= after; cursors[i].left--)
+            cursors[i].sums++;
+        if (cursors[i].left > 0 && cursors[i].sums->kind < next)
+            next = cursors[i].sums->kind;
+    }
+    return next;
+}
+
+/* Own sums, those of all predecessors, and what was counted before; nothing if there were no predecessors. */
 static void write_lineage(struct writer *writer, uint32_t index)
 {
     const struct nt_model_object *object = &writer->input->model->objects[index];
@@ -96,17 +115,10 @@ static void write_lineage(struct writer *writer, uint32_t index)
         return;
     nt_json_key(json, "lineage");
     nt_json_object(json);
-    size_t own = 0, before = 0;
-    while (own < told->tally_count || before < told->lineage_count) {
-        unsigned kind = UINT16_MAX;
-        if (own < told->tally_count)
-            kind = told->tallies[own].kind;
-        if (before < told->lineage_count && told->lineage[before].kind < kind)
-            kind = told->lineage[before].kind;
-        while (own < told->tally_count && told->tallies[own].kind <= kind)
-            own++;
-        while (before < told->lineage_count && told->lineage[before].kind <= kind)
-            before++;
+    struct cursor lists[] = { { told->tallies, told->tally_count },
+                              { told->lineage, told->lineage_count },
+                              { told->base, told->base_count } };
+    for (unsigned kind = 0; (kind = next_kind(lists, 3, kind)) != UINT_MAX;) {
         if (!nt_model_selected(writer->input->selection, index, kind))
             continue;
         struct nt_source_tally sum = nt_model_lineage(object, kind);

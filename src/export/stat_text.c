@@ -280,7 +280,7 @@ static void object_label(struct writer *writer, const struct nt_model_object *ob
         nt_buffer_text(label, ", parent unknown");
 }
 
-/* Sums beside the object's own: of its lineage, of before a fork. */
+/* Sums beside the object's own: of its lineage, of before the log knew it. */
 static void other_rows(struct writer *writer, uint32_t index, size_t level)
 {
     const struct nt_model *model = writer->input->model;
@@ -299,7 +299,7 @@ static void other_rows(struct writer *writer, uint32_t index, size_t level)
     }
     if (told->base_count > 0) {
         label_begin(writer, level);
-        nt_buffer_text(&writer->label, "(before the fork");
+        nt_buffer_text(&writer->label, told->described & NT_DESCRIBED_FORKED ? "(before the fork" : "(before the log");
         nt_buffer_text(&writer->label, told->described & NT_DESCRIBED_LATE ? ", at most)" : ")");
         sum_rows(writer, index, told->base, told->base_count, false);
         label_end(writer);

@@ -210,16 +210,27 @@ static void base_add(void *arg, nt_kind kind, const struct nt_layout_tally *tall
     extra->holds |= NT_EXTRA_BASE;
 }
 
-/* The base: what the ancestor counted, and its own base. */
+static void lineage_take(const struct base_step *step, const struct nt_layout_extra *from)
+{
+    struct nt_layout_extra *extra = log_extra_new(step->map, step->to, from->kind);
+    if (!extra)
+        return;
+    extra->lineage = log_pair_load(&from->lineage);
+    extra->holds |= NT_EXTRA_LINEAGE;
+}
+
+/* The base: what the ancestor counted, and its own base. Its predecessors are the same. */
 static void base_take(struct log_map *map, struct nt_layout_object *to, const struct log_map *from_map,
                       const struct nt_layout_object *from)
 {
     struct base_step step = { map, to };
     for (uint32_t at = from->extras; at && at < from_map->block_max;) {
         const struct nt_layout_extra *extra = (const void *)(from_map->blocks + (uint64_t)at * 64);
-        struct nt_layout_tally before = { .sum = extra->base };
+        const struct nt_layout_tally before = { .sum = log_pair_load(&extra->base) };
         if (extra->holds & NT_EXTRA_BASE)
             base_add(&step, extra->kind, &before);
+        if (extra->holds & NT_EXTRA_LINEAGE)
+            lineage_take(&step, extra);
         at = extra->next;
     }
     log_tally_each(from_map, from, base_add, &step);

@@ -243,6 +243,8 @@ static inline bool log_object_is(const struct nt_layout_object *entry, uint32_t 
 }
 /* The entry of a living object, registered first if a fork made it ours; NULL: gone. */
 struct nt_layout_object *log_object_enter(struct nt_log *log, nt_object object);
+/* The same, and its log; NULL: also of the zero handle. */
+struct nt_layout_object *log_object_use(nt_object object, struct nt_log **ret_log);
 bool log_object_root(struct nt_log *log); /* false: no room */
 struct nt_log *log_of(nt_object object);
 void log_control_init(struct log_map *map, uint32_t slot, uint32_t generation, uint64_t mask);

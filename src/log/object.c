@@ -291,7 +291,7 @@ struct nt_layout_object *log_object_enter(struct nt_log *log, nt_object object)
     return entry;
 }
 
-static struct nt_layout_object *object_use(nt_object object, struct nt_log **ret_log)
+struct nt_layout_object *log_object_use(nt_object object, struct nt_log **ret_log)
 {
     struct nt_log *log = log_of(object);
     if (!log || !log_thread_enter(log))
@@ -339,7 +339,7 @@ static bool object_retire(struct nt_layout_object *entry, nt_object object)
 void nt_object_close(nt_object take_object)
 {
     struct nt_log *log;
-    struct nt_layout_object *entry = object_use(take_object, &log);
+    struct nt_layout_object *entry = log_object_use(take_object, &log);
     if (!entry || entry == log->map.objects)
         return;
     struct log_guard guard;
@@ -375,16 +375,19 @@ static void lineage_add(void *arg, nt_kind kind, const struct nt_layout_tally *t
     extra->holds |= NT_EXTRA_LINEAGE;
 }
 
-/* The successor's lineage: its predecessor's, and its predecessor. Not yet visible to readers. */
+/* The successor's lineage: its predecessor's, and its predecessor, with what that one had counted before the log knew
+   it. Not yet visible to readers. */
 static void lineage_pass(struct log_map *map, const struct nt_layout_object *from, struct nt_layout_object *to)
 {
     struct lineage_step step = { map, from, to };
     uint32_t at = from->extras;
     while (at && at < map->block_max) {
         const struct nt_layout_extra *extra = (const void *)(map->blocks + (uint64_t)at * 64);
-        struct nt_layout_tally before = { .sum = extra->lineage };
+        const struct nt_layout_tally before = { .sum = extra->lineage }, base = { .sum = extra->base };
         if (extra->holds & NT_EXTRA_LINEAGE)
             lineage_add(&step, extra->kind, &before);
+        if (extra->holds & NT_EXTRA_BASE)
+            lineage_add(&step, extra->kind, &base);
         at = extra->next;
     }
     log_tally_each(map, from, lineage_add, &step);
@@ -399,7 +402,7 @@ nt_object nt_object_succeed(nt_object take_object)
 {
     const nt_object none = { 0 };
     struct nt_log *log;
-    struct nt_layout_object *entry = object_use(take_object, &log);
+    struct nt_layout_object *entry = log_object_use(take_object, &log);
     if (!entry || entry == log->map.objects)
         return none;
     char name[NT_LAYOUT_NAME];
@@ -449,7 +452,7 @@ static void change_store(struct nt_layout_change *shared, const struct nt_layout
 void nt_object_mask_set(nt_object object, uint64_t mask)
 {
     struct nt_log *log;
-    struct nt_layout_object *entry = object_use(object, &log);
+    struct nt_layout_object *entry = log_object_use(object, &log);
     if (!entry)
         return;
     uint32_t slot = (uint32_t)(entry - log->map.objects);
@@ -472,14 +475,14 @@ void nt_object_mask_set(nt_object object, uint64_t mask)
 uint64_t nt_object_mask(nt_object object)
 {
     struct nt_log *log;
-    struct nt_layout_object *entry = object_use(object, &log);
+    struct nt_layout_object *entry = log_object_use(object, &log);
     return entry ? __atomic_load_n(&log->map.control[entry - log->map.objects], __ATOMIC_RELAXED) & NT_MASK_ALL : 0;
 }
 
 int nt_object_tally(nt_object object, nt_kind kind, struct nt_layout_tally *ret_tally)
 {
     struct nt_log *log;
-    struct nt_layout_object *entry = object_use(object, &log);
+    struct nt_layout_object *entry = log_object_use(object, &log);
     const struct nt_layout_tally *tally = entry ? log_tally_find(&log->map, entry, kind) : NULL;
     if (!tally)
         return -ENOENT;

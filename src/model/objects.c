@@ -487,12 +487,17 @@ struct nt_source_tally nt_model_lineage(const struct nt_model_object *object, un
 {
     struct nt_source_tally sum = { .kind = (uint16_t)kind };
     const struct nt_source_tally *own = nt_model_sum(object->told.tallies, object->told.tally_count, kind);
-    const struct nt_source_tally *before = nt_model_sum(object->told.lineage, object->told.lineage_count, kind);
+    const struct nt_source_tally *before[2] = {
+        nt_model_sum(object->told.lineage, object->told.lineage_count, kind),
+        nt_model_sum(object->told.base, object->told.base_count, kind),
+    };
     if (own)
         sum = *own;
-    if (before) {
-        sum.count += before->count;
-        sum.total += before->total;
+    for (int i = 0; i < 2; i++) {
+        if (before[i]) {
+            sum.count += before[i]->count;
+            sum.total += before[i]->total;
+        }
     }
     return sum;
 }

@@ -80,7 +80,8 @@ uint32_t nt_model_find(const struct nt_model *model, uint32_t program, uint32_t 
 bool nt_model_alive(const struct nt_model_program *program);
 /* Sum of one kind, NULL if there is none. */
 const struct nt_source_tally *nt_model_sum(const struct nt_source_tally *sums, size_t count, unsigned kind);
-/* Count and total of a kind over all lives of the lineage so far; max and last are the life's own. */
+/* Count and total of a kind over all lives of the lineage so far, what was counted before the log knew this one
+   included; max and last are the life's own. */
 struct nt_source_tally nt_model_lineage(const struct nt_model_object *object, unsigned kind);
 
 /* Name of an event kind in a program: built in, declared by the program, or "kind-N" (written to room). */

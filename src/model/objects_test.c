@@ -130,6 +130,7 @@ static void lives(void **state)
     struct nt_source_object twice = feed_object(0, 2, 0, "another");
     const struct nt_source_tally own[] = { { 1, 5, 50, 20, 9 }, { 2, 1, UINT64_MAX, 1, 1 } };
     const struct nt_source_tally before[] = { { 1, 7, 70, 30, 8 }, { 2, 1, 2, 3, 4 }, { 5, 1, 1, 1, 1 } };
+    const struct nt_source_tally base[] = { { 1, 100, 1000, 0, 0 }, { 3, 4, 40, 0, 0 } };
     objects[2].generation = 2;
     objects[2].previous = 1;
     objects[2].previous_generation = 1;
@@ -140,6 +141,8 @@ static void lives(void **state)
     objects[3].tally_count = 2;
     objects[3].lineage = before;
     objects[3].lineage_count = 3;
+    objects[3].base = base;
+    objects[3].base_count = 2;
     struct nt_model model = { 0 };
     const struct nt_source_program program = feed_program(0, "n", "p", 7);
     assert_int_equal(nt_model_add_program(&model, &program), 0);
@@ -151,9 +154,10 @@ static void lives(void **state)
     assert_int_equal(last->previous, nt_model_find(&model, 0, 1, 2));
     assert_int_equal(last->successor, NT_MODEL_NONE);
     assert_int_equal(model.objects[nt_model_find(&model, 0, 1, 1)].successor, nt_model_find(&model, 0, 1, 2));
-    assert_int_equal(nt_model_lineage(last, 1).count, 12);
-    assert_int_equal(nt_model_lineage(last, 1).total, 120);
+    assert_int_equal(nt_model_lineage(last, 1).count, 112);
+    assert_int_equal(nt_model_lineage(last, 1).total, 1120);
     assert_int_equal(nt_model_lineage(last, 2).total, 1); /* modulo 2^64 */
+    assert_int_equal(nt_model_lineage(last, 3).count, 4);
     assert_int_equal(nt_model_lineage(last, 5).count, 1);
     assert_int_equal(nt_model_lineage(last, 6).count, 0);
     nt_model_fini(&model);

@@ -10,7 +10,7 @@
    KIND is an event kind of the object, FIELD one number of it:
      count total max mean last            the object's own
      lineage_count lineage_total          with all its predecessors
-     base_count base_total                counted by the parent of a forked program
+     base_count base_total                counted before the log knew it, as by the parent of a forked program
      closed_count closed_total            of children whose slots were used again */
 #ifndef NT_MODEL_PATH_H
 #define NT_MODEL_PATH_H

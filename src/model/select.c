@@ -71,8 +71,10 @@ static bool find_value(const struct nt_source_object *told, const struct nt_mode
     switch (pick->field) {
     case NT_MODEL_FIELD_LINEAGE_COUNT:
     case NT_MODEL_FIELD_LINEAGE_TOTAL:
-        if (!own)
+        if (!sum)
             sum = nt_model_sum(told->lineage, told->lineage_count, pick->kind);
+        if (!sum)
+            sum = nt_model_sum(told->base, told->base_count, pick->kind);
         break;
     case NT_MODEL_FIELD_BASE_COUNT:
     case NT_MODEL_FIELD_BASE_TOTAL:

@@ -74,7 +74,7 @@ struct nt_source_object {
     size_t gone_count;
     const struct nt_source_tally *base; /* counted before the log knew it; not part of tallies */
     size_t base_count;
-    const struct nt_source_tally *lineage; /* of its predecessors, without itself */
+    const struct nt_source_tally *lineage; /* of its predecessors and their bases, without itself */
     size_t lineage_count;
 };
 
