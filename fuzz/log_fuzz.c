@@ -88,6 +88,28 @@ static void take_tallies(const struct nt_source_tally *tallies, size_t count)
     }
 }
 
+static void take_rare(const struct nt_source_rare *rare)
+{
+    uint32_t directions = 0;
+    if (rare == NULL) {
+        return;
+    }
+    touch(rare->remote_node.data, rare->remote_node.size);
+    touch(rare->remote_process.data, rare->remote_process.size);
+    if (rare->remote_node.size > NT_LAYOUT_NAME || rare->remote_process.size > NT_LAYOUT_NAME) {
+        fail("a name that is too long");
+    }
+    for (size_t i = 0; i < rare->link_count; i++) {
+        const struct nt_source_link *link = &rare->links[i];
+        touch(link->key.data, link->key.size);
+        if (link->key.size == 0 || link->key.size > NT_LAYOUT_LINK_KEY || link->direction == 0 || link->direction > 3 ||
+            (link->direction & directions) != 0 || link->pairing > NT_PAIR_ID) {
+            fail("a link that cannot be");
+        }
+        directions |= link->direction;
+    }
+}
+
 static int take_object(void *arg, const struct nt_source_object *object)
 {
     (void)arg;
@@ -96,6 +118,7 @@ static int take_object(void *arg, const struct nt_source_object *object)
     take_tallies(object->gone, object->gone_count);
     take_tallies(object->base, object->base_count);
     take_tallies(object->lineage, object->lineage_count);
+    take_rare(object->rare);
     if (object->generation == 0 || object->slot >> NT_LAYOUT_SLOT_BITS != 0) {
         fail("an object that cannot be");
     }
@@ -197,6 +220,11 @@ static void make_objects(void)
     extra->closed = extra->base = extra->lineage = (struct nt_layout_pair){ 100, 1000 };
     extra->next = 12;
     (void)build_extra(&build, 12, 0, 2);
+    build.objects[2].notes = 100;
+    (void)build_note(&build, 100, NT_NOTE_LINK_WRITE, "\001key", 102);
+    (void)build_note(&build, 102, NT_NOTE_REMOTE_NODE, "node-2", 104);
+    (void)build_note(&build, 104, NT_NOTE_REMOTE_PROCESS, "sink", 106);
+    (void)build_note(&build, 106, NT_NOTE_LINK_READ, "\200key", 0);
     build.redo->slot = build.redo->generation = 4;
     build.redo->parent_generation = 1;
     build.redo->count = 1;

@@ -95,6 +95,8 @@ NT_API int nt_log_open(const nt_log_options *options, nt_log **ret_log);
 NT_API void nt_log_close(nt_log *take_log);
 /* The path of the file, "" if there is none. Borrowed; stands until the log is closed. */
 NT_API const char *nt_log_path(const nt_log *log);
+/* An id that no other log has, 0 if there is no file. A forked child's log has another one. */
+NT_API uint64_t nt_log_id(nt_log *log);
 /* The object of the program itself, parent of all that have no other. */
 NT_API nt_object nt_log_object(nt_log *log);
 
@@ -142,6 +144,20 @@ NT_API int nt_object_tally(nt_object object, nt_kind kind, struct nt_layout_tall
 /* What was counted of that kind before the log knew the object, as of a connection that is older than the log: kept
    beside its sums. Before the first count of that kind, else -EBUSY. */
 NT_API int nt_object_base_set(nt_object object, nt_kind kind, uint64_t count, uint64_t total);
+
+/* The two ends of a connection have one key, which both know without anything being sent for it: see <nt/link.h>. Of
+   an object that both writes and reads, each direction has its own. 1 to NT_LAYOUT_LINK_KEY bytes. */
+enum {
+    NT_LINK_WRITE = NT_NOTE_LINK_WRITE,
+    NT_LINK_READ = NT_NOTE_LINK_READ,
+    NT_LINK_BOTH = NT_NOTE_LINK_WRITE | NT_NOTE_LINK_READ /* the object is both ends of one link */
+};
+/* pairing: NT_PAIR_…, how messages are matched with those at the other end. */
+NT_API int nt_object_link_set(nt_object object, uint32_t direction, uint32_t pairing, const void *key, size_t size);
+
+/* Node and process at the other end, as they call themselves; NULL or "": not known (yet). At most 255 bytes each. If
+   one of those given was given before, neither is taken. */
+NT_API int nt_object_remote_set(nt_object object, const char *node, const char *process);
 
 /* ---- Sessions ---- */
 
@@ -230,6 +246,17 @@ NT_API void nt_object_count_in(nt_object object, nt_session session, nt_kind kin
 NT_API void nt_object_count_in_at(nt_object object, nt_session session, nt_kind kind, uint64_t value, nt_time at);
 
 #include <nt/log_inline.h>
+
+/* ---- What no cause reaches across ---- */
+
+/* Between a read and what the same thread does next a reader sees cause and effect, as far as sessions do not say
+   otherwise. Two things end that: a wait, so count NT_WAIT on what a receive that blocks waits for; and that the
+   thread goes on as another actor, if it carries several (green threads, event loops). An actor is an object of its
+   own, of kind NT_OBJECT_ACTOR; `actor` is logged on it. */
+static inline void nt_actor_switch(nt_object actor)
+{
+    nt_object_count(actor, NT_ACTOR, 0);
+}
 
 #ifdef __cplusplus
 }

@@ -31,6 +31,7 @@ __extension__ typedef unsigned __int128 nt_u128_;
 #define NT_LAYOUT_FIELDS 16u         /* fields of a user-defined kind */
 #define NT_LAYOUT_NAME 255u          /* bytes of an object's name */
 #define NT_LAYOUT_PAYLOAD 4096u      /* bytes of a user event's fields */
+#define NT_LAYOUT_LINK_KEY 4088u     /* bytes of a link's key */
 #define NT_LAYOUT_OWNERS 12u         /* owners remembered of a ring */
 #define NT_LAYOUT_CLOCK_PAIRS 64u
 
@@ -43,7 +44,7 @@ enum nt_layout_region_id {
     NT_REGION_CHANGES = 5,     /* struct nt_layout_change[]: who changed it last */
     NT_REGION_OBJECTS = 6,     /* struct nt_layout_object[] */
     NT_REGION_BLOCKS = 7,      /* units of 64 bytes: further tallies; unit 0 is never used */
-    NT_REGION_STRINGS = 8,     /* units of 16 bytes: names; unit 0 is never used */
+    NT_REGION_STRINGS = 8,     /* units of 16 bytes: names, struct nt_layout_note; unit 0 is never used */
     NT_REGION_RINGS = 9,       /* struct nt_layout_ring[]: the directory */
     NT_REGION_RECORDS = 10,    /* the rings themselves */
     NT_REGION_SESSIONS = 11,   /* struct nt_layout_session[]: names and parents of the newest sessions made here */
@@ -204,9 +205,9 @@ struct nt_layout_object {
     uint16_t name_room;           /* bytes of its cell */
     uint64_t opened;              /* ticks */
     uint64_t closed;              /* ticks, 0 while open */
-    uint32_t link_key;            /* place kept: string units */
-    uint32_t remote;              /* place kept: string units */
-    uint32_t last_generation;     /* of the slot's latest life, also when nothing is described any more */
+    uint32_t notes;               /* first struct nt_layout_note, in string units, 0 none; release */
+    uint32_t spare2;
+    uint32_t last_generation; /* of the slot's latest life, also when nothing is described any more */
     uint32_t spare;
 } __attribute__((aligned(64)));
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_tally) == 32);
@@ -217,6 +218,7 @@ NT_LAYOUT_AT(nt_layout_object, settled, 128);
 NT_LAYOUT_AT(nt_layout_object, generation, 192);
 NT_LAYOUT_AT(nt_layout_object, name, 216);
 NT_LAYOUT_AT(nt_layout_object, opened, 224);
+NT_LAYOUT_AT(nt_layout_object, notes, 240);
 
 struct nt_layout_tally_block { /* 4 units: tallies of further kinds */
     uint32_t next;             /* units, 0 none */
@@ -250,6 +252,29 @@ struct nt_layout_extra { /* 2 units: sums about one kind of an object that are n
     uint64_t spare1[4];
 } __attribute__((aligned(64)));
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_extra) == 128);
+
+/* ---- Notes: what a program said of an object, each once in its life ---- */
+/* Bits: no two notes of an object share one. */
+enum {
+    NT_NOTE_LINK_WRITE = 1u, /* the key of the link that it writes to */
+    NT_NOTE_LINK_READ = 2u,  /* … that it reads from; both bits: of one link, of which it is both ends */
+    NT_NOTE_REMOTE_NODE = 4u,
+    NT_NOTE_REMOTE_PROCESS = 8u
+};
+/* How the messages of a link's two ends belong together. */
+enum {
+    NT_PAIR_NONE = 0,  /* they do not */
+    NT_PAIR_COUNT = 1, /* the n-th written is the n-th read */
+    NT_PAIR_BYTES = 2, /* the n-th byte written is the n-th read */
+    NT_PAIR_ID = 3     /* the arguments of both are the message's id */
+};
+struct nt_layout_note { /* in the string region, its bytes behind it */
+    uint32_t next;      /* string units, 0 none */
+    uint16_t size;      /* of its bytes: NT_LAYOUT_LINK_KEY, NT_LAYOUT_NAME at most, never 0 */
+    uint8_t what;       /* NT_NOTE_… */
+    uint8_t pairing;    /* of a link: NT_PAIR_… */
+};
+NT_LAYOUT_ASSERT(sizeof(struct nt_layout_note) == 8);
 
 /* ---- Redo: one object's sums on their way into its parent's `closed` ---- */
 struct nt_layout_redo_entry {

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <cmocka.h>
+#include <nt/log_layout.h>
 
 #include "base/text.h"
 #include "export/parts.h"
@@ -320,6 +321,52 @@ static void bases(void **state)
     nt_model_fini(&model);
 }
 
+/* Who is at the other end, and by which keys it is known. */
+static void links(void **state)
+{
+    (void)state;
+    static const struct nt_source_link ends[] = {
+        { NT_NOTE_LINK_WRITE, NT_PAIR_COUNT, FEED_BYTES("\001\377\000\"z") },
+        { NT_NOTE_LINK_READ, NT_PAIR_ID, FEED_BYTES("\200") },
+        { NT_NOTE_LINK_WRITE | NT_NOTE_LINK_READ, NT_PAIR_BYTES, FEED_BYTES("\177") },
+    };
+    static const struct nt_source_rare rare[] = {
+        { FEED_BYTES("n\033[2J"), FEED_BYTES("sink\""), ends, 2 },
+        { FEED_BYTES("alpha"), { NULL, 0 }, NULL, 0 },
+        { { NULL, 0 }, FEED_BYTES("beta"), ends + 2, 1 },
+    };
+    struct nt_model model = { 0 };
+    const struct nt_source_program program = feed_program(0, "n", "p", 7);
+    assert_int_equal(nt_model_add_program(&model, &program), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct nt_source_object object = feed_object(0, i + 1, 0, "x");
+        object.parent_generation = 0;
+        object.rare = i < 3 ? &rare[i] : NULL;
+        add(&model, &object);
+    }
+    assert_int_equal(nt_model_link(&model), 0);
+    const struct nt_export_input input = { .model = &model };
+    char *json = written(nt_export_json.stat, &input);
+    assert_non_null(strstr(json, "\"opened_at\":1001,\"remote_node\":\"n\\u001b[2J\",\"remote_process\":\"sink\\\"\","
+                                 "\"links\":[{\"direction\":\"write\",\"pairing\":\"count\",\"type\":\"tcp\","
+                                 "\"key\":\"01ff00227a\"},"
+                                 "{\"direction\":\"read\",\"pairing\":\"id\",\"type\":\"own\",\"key\":\"80\"}],"
+                                 "\"tallies\":{}"));
+    assert_non_null(strstr(json, "\"opened_at\":1002,\"remote_node\":\"alpha\",\"tallies\":{}"));
+    assert_non_null(strstr(json, "\"opened_at\":1003,\"remote_process\":\"beta\","
+                                 "\"links\":[{\"direction\":\"both\",\"pairing\":\"bytes\",\"key\":\"7f\"}],"
+                                 "\"tallies\":{}"));
+    assert_non_null(strstr(json, "\"opened_at\":1004,\"tallies\":{}"));
+    char *text = written(nt_export_text.stat, &input);
+    assert_non_null(strstr(text, "    x  channel, to n\\x1b[2J/sink\"\n"));
+    assert_non_null(strstr(text, "    x  channel, to node alpha\n"));
+    assert_non_null(strstr(text, "    x  channel, to process beta\n"));
+    assert_non_null(strstr(text, "    x  channel\n"));
+    free(json);
+    free(text);
+    nt_model_fini(&model);
+}
+
 static void text_branches(void **state)
 {
     (void)state;
@@ -604,13 +651,11 @@ static void ages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_tree),     cmocka_unit_test(json_branches),
-        cmocka_unit_test(numbers),       cmocka_unit_test(exact_numbers),
-        cmocka_unit_test(text_tree),     cmocka_unit_test(bases),
-        cmocka_unit_test(text_branches), cmocka_unit_test(closed_in_an_ended_program),
-        cmocka_unit_test(programs),      cmocka_unit_test(loss),
-        cmocka_unit_test(hostile_names), cmocka_unit_test(deep_trees),
-        cmocka_unit_test(large_trees),   cmocka_unit_test(formats),
+        cmocka_unit_test(json_tree),     cmocka_unit_test(json_branches), cmocka_unit_test(numbers),
+        cmocka_unit_test(exact_numbers), cmocka_unit_test(text_tree),     cmocka_unit_test(bases),
+        cmocka_unit_test(links),         cmocka_unit_test(text_branches), cmocka_unit_test(closed_in_an_ended_program),
+        cmocka_unit_test(programs),      cmocka_unit_test(loss),          cmocka_unit_test(hostile_names),
+        cmocka_unit_test(deep_trees),    cmocka_unit_test(large_trees),   cmocka_unit_test(formats),
         cmocka_unit_test(ages),
     };
     return cmocka_run_group_tests_name("export/export", tests, NULL, NULL);

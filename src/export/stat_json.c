@@ -156,6 +156,55 @@ static void flag(struct nt_json *json, const char *key, bool value)
     nt_json_bool(json, true);
 }
 
+static void write_name(struct nt_json *json, const char *key, struct nt_bytes name)
+{
+    if (name.size == 0)
+        return;
+    nt_json_key(json, key);
+    nt_json_string(json, name.data, name.size);
+}
+
+static void write_hex(struct nt_json *json, const char *key, struct nt_bytes bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    nt_json_key(json, key);
+    nt_buffer_byte(json->out, '"');
+    for (size_t i = 0; i < bytes.size; i++) {
+        unsigned char byte = (unsigned char)bytes.data[i];
+        const char pair[2] = { digits[byte >> 4], digits[byte & 15] };
+        nt_buffer_append(json->out, pair, 2);
+    }
+    nt_buffer_byte(json->out, '"');
+    json->comma = true;
+}
+
+static void word_member(struct nt_json *json, const char *key, const char *word)
+{
+    if (!word)
+        return;
+    nt_json_key(json, key);
+    nt_json_word(json, word);
+}
+
+static void write_links(struct nt_json *json, const struct nt_source_rare *rare)
+{
+    static const char *const directions[] = { NULL, "write", "read", "both" };
+    if (rare->link_count == 0)
+        return;
+    nt_json_key(json, "links");
+    nt_json_array(json);
+    for (size_t i = 0; i < rare->link_count; i++) {
+        const struct nt_source_link *link = &rare->links[i];
+        nt_json_object(json);
+        word_member(json, "direction", directions[link->direction & 3]);
+        word_member(json, "pairing", nt_model_pairing_name(link->pairing));
+        word_member(json, "type", nt_model_link_type_name(link->key.size > 0 ? (unsigned char)link->key.data[0] : 0));
+        write_hex(json, "key", link->key);
+        nt_json_object_end(json);
+    }
+    nt_json_array_end(json);
+}
+
 /* What is said of some objects only. */
 static void write_rare(struct writer *writer, uint32_t index)
 {
@@ -171,6 +220,11 @@ static void write_rare(struct writer *writer, uint32_t index)
     if (object->adrift || object->depth >= DEPTH) {
         nt_json_key(json, "parent");
         nt_json_id(json, object_id(told->parent, told->parent_generation));
+    }
+    if (told->rare) {
+        write_name(json, "remote_node", told->rare->remote_node);
+        write_name(json, "remote_process", told->rare->remote_process);
+        write_links(json, told->rare);
     }
     flag(json, "forked", told->described & NT_DESCRIBED_FORKED);
     flag(json, "late", told->described & NT_DESCRIBED_LATE);

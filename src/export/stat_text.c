@@ -262,6 +262,18 @@ static void closed_rows(struct writer *writer, const struct nt_model_program *pr
 
 /* ---- The tree ---- */
 
+/* Who is at the other end, if the program knew. */
+static void remote_label(struct nt_buffer *label, const struct nt_source_rare *rare)
+{
+    if (!rare || rare->remote_node.size + rare->remote_process.size == 0)
+        return;
+    bool both = rare->remote_node.size > 0 && rare->remote_process.size > 0;
+    nt_buffer_text(label, both ? ", to " : rare->remote_node.size > 0 ? ", to node " : ", to process ");
+    nt_text_append(label, rare->remote_node.data, rare->remote_node.size);
+    nt_buffer_text(label, both ? "/" : "");
+    nt_text_append(label, rare->remote_process.data, rare->remote_process.size);
+}
+
 static void object_label(struct writer *writer, const struct nt_model_object *object)
 {
     char room[NT_MODEL_KIND_ROOM];
@@ -278,6 +290,7 @@ static void object_label(struct writer *writer, const struct nt_model_object *ob
         nt_buffer_text(label, ", closed");
     if (object->adrift)
         nt_buffer_text(label, ", parent unknown");
+    remote_label(label, object->told.rare);
 }
 
 /* Sums beside the object's own: of its lineage, of before the log knew it. */

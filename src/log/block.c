@@ -51,8 +51,17 @@ void log_block_free(struct log_map *map, uint32_t block, uint32_t units)
     *list = block;
 }
 
-static uint32_t string_new(struct log_map *map, uint32_t class)
+static uint32_t string_class(size_t size)
 {
+    uint32_t class = 0;
+    while ((size_t)16 << class < size)
+        class ++;
+    return class;
+}
+
+uint32_t log_string_new(struct log_map *map, size_t size)
+{
+    uint32_t class = string_class(size);
     uint32_t *list = &map->live->free_string[class];
     uint32_t units = 1u << class, cell = *list;
     if (cell) {
@@ -67,25 +76,24 @@ static uint32_t string_new(struct log_map *map, uint32_t class)
     return cell;
 }
 
+void log_string_free(struct log_map *map, uint32_t string, size_t size)
+{
+    uint32_t *list = &map->live->free_string[string_class(size)];
+    memcpy(map->strings + (uint64_t)string * 16, list, sizeof(*list));
+    *list = string;
+}
+
 /* Gives an entry its name, in the cell it has if that is large enough. */
 bool log_string_set(struct log_map *map, struct nt_layout_object *entry, const char *data, size_t size)
 {
-    uint32_t class = 0;
-    while ((size_t)16 << class < size)
-        class ++;
     if (!entry->name || entry->name_room < size) {
-        uint32_t cell = string_new(map, class);
+        uint32_t cell = log_string_new(map, size);
         if (!cell)
             return false;
-        if (entry->name) {
-            uint32_t old = 0;
-            while ((16u << old) < entry->name_room)
-                old++;
-            memcpy(map->strings + (uint64_t)entry->name * 16, &map->live->free_string[old], sizeof(uint32_t));
-            map->live->free_string[old] = entry->name;
-        }
+        if (entry->name)
+            log_string_free(map, entry->name, entry->name_room);
         entry->name = cell;
-        entry->name_room = (uint16_t)(16u << class);
+        entry->name_room = (uint16_t)(16u << string_class(size));
     }
     memcpy(map->strings + (uint64_t)entry->name * 16, data, size);
     entry->name_size = (uint16_t)size;

@@ -96,6 +96,7 @@ static void entry_clear(struct log_map *map, struct nt_layout_object *entry)
         next = ((struct nt_layout_extra *)(void *)(map->blocks + (uint64_t)at * 64))->next;
         log_block_free(map, at, 2);
     }
+    log_notes_free(map, entry);
     uint32_t free_next = entry->next_free, name = entry->name, generation = entry->last_generation;
     uint16_t room = entry->name_room;
     memset(entry, 0, sizeof(*entry));

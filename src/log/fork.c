@@ -290,8 +290,10 @@ static struct nt_layout_object *register_one(struct nt_log *log, uint32_t slot, 
     }
     if (!log_object_fill(map, slot, generation, &plan))
         return NULL;
-    if (from)
+    if (from) {
         base_take(map, entry, from_map, from);
+        log_notes_copy(map, entry, from_map, from);
+    }
     log_object_publish(entry);
     return entry;
 }

@@ -292,6 +292,11 @@ const char *nt_log_path(const nt_log *log)
     return log && log->used && !log->broken ? log->path : "";
 }
 
+uint64_t nt_log_id(nt_log *log)
+{
+    return log && log->used && log_thread_enter(log) ? log->map.header->id : 0;
+}
+
 /* ---- loading and ending ---- */
 
 /* Also called by the first open, which may come from a constructor that runs before ours. */

@@ -194,7 +194,15 @@ void log_cells_fold(struct nt_log *log, struct nt_settler_ *settler, uint32_t le
 /* ---- block.c: blocks and strings, under the log's lock ---- */
 uint32_t log_block_new(struct log_map *map, uint32_t units); /* 4 or 2; zeroed; 0: no room */
 void log_block_free(struct log_map *map, uint32_t block, uint32_t units);
+uint32_t log_string_new(struct log_map *map, size_t size); /* at most 32 KiB; 0: no room */
+void log_string_free(struct log_map *map, uint32_t string, size_t size);
 bool log_string_set(struct log_map *map, struct nt_layout_object *entry, const char *data, size_t size);
+
+/* ---- note.c ---- */
+/* A forked child's object has its ancestor's notes, as far as there is room; the lock is held. */
+void log_notes_copy(struct log_map *to_map, struct nt_layout_object *to, const struct log_map *from_map,
+                    const struct nt_layout_object *from);
+void log_notes_free(struct log_map *map, const struct nt_layout_object *entry);
 
 /* ---- tally.c ---- */
 struct nt_layout_tally *log_tally_find(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The built-in kinds of events and objects by number, from their tables <nt/kinds.def> and <nt/objects.def>. */
+/* The built-in kinds of events, objects and links by number, from their tables <nt/kinds.def>, <nt/objects.def> and
+   <nt/links.def>. */
 #ifndef NT_MODEL_KINDS_H
 #define NT_MODEL_KINDS_H
 
@@ -21,5 +22,9 @@ enum nt_model_object_kind {
 const char *nt_model_kind_name(unsigned kind);
 const char *nt_model_kind_unit(unsigned kind);
 const char *nt_model_object_kind_name(unsigned kind);
+/* Of what type the link of a key is, by the key's first byte; "own" if it is an application's own. */
+const char *nt_model_link_type_name(unsigned type);
+/* How messages are paired: none, count, bytes, id. */
+const char *nt_model_pairing_name(unsigned pairing);
 
 #endif

@@ -55,6 +55,30 @@ static int copy_sums(struct nt_model *model, const struct nt_source_tally **sums
     return 0;
 }
 
+static int copy_links(struct nt_model *model, struct nt_source_rare *rare)
+{
+    if (rare->link_count == 0)
+        return 0;
+    struct nt_source_link *links = nt_model_memory_copy(&model->memory, rare->links, rare->link_count * sizeof *links);
+    for (size_t i = 0; links && i < rare->link_count; i++) {
+        if (copy_bytes(model, &links[i].key) != 0)
+            return -ENOMEM;
+    }
+    rare->links = links;
+    return links ? 0 : -ENOMEM;
+}
+
+static int copy_rare(struct nt_model *model, const struct nt_source_rare **rare)
+{
+    if (!*rare)
+        return 0;
+    struct nt_source_rare *copy = nt_model_memory_copy(&model->memory, *rare, sizeof *copy);
+    if (!copy || copy_bytes(model, &copy->remote_node) != 0 || copy_bytes(model, &copy->remote_process) != 0)
+        return -ENOMEM;
+    *rare = copy;
+    return copy_links(model, copy);
+}
+
 /* Room for one entry more in an array that doubles. */
 static int grow(void **entries, uint32_t count, uint32_t *room, size_t size)
 {
@@ -202,7 +226,7 @@ int nt_model_add_object(struct nt_model *model, const struct nt_source_object *o
     if (copy_bytes(model, &new.told.name) != 0 || copy_sums(model, &new.told.tallies, object->tally_count) != 0 ||
         copy_sums(model, &new.told.gone, object->gone_count) != 0 ||
         copy_sums(model, &new.told.base, object->base_count) != 0 ||
-        copy_sums(model, &new.told.lineage, object->lineage_count) != 0)
+        copy_sums(model, &new.told.lineage, object->lineage_count) != 0 || copy_rare(model, &new.told.rare) != 0)
         return -ENOMEM;
     void *objects = model->objects;
     int error = grow(&objects, model->object_count, &model->object_room, sizeof new);

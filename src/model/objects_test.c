@@ -208,6 +208,10 @@ static void what_is_fed_is_copied(void **state)
     struct nt_source_kind declared = { .kind = 64, .name = { kind, 4 }, .fields = fields, .field_count = 1 };
     struct nt_source_object object = feed_object(0, 1, 0, "x");
     struct nt_model model = { 0 };
+    char far_node[] = "far", far_process[] = "away", key[] = "key";
+    struct nt_source_link links[] = { { 1, 2, { key, 3 } } };
+    struct nt_source_rare rare = { { far_node, 3 }, { far_process, 4 }, links, 1 };
+    object.rare = &rare;
     program.node = (struct nt_bytes){ node, 4 };
     object.name = (struct nt_bytes){ name, 4 };
     object.tallies = object.gone = object.base = object.lineage = sums;
@@ -219,6 +223,11 @@ static void what_is_fed_is_copied(void **state)
     memset(node, 'z', 4);
     memset(kind, 'z', 4);
     memset(field, 'z', 5);
+    memset(far_node, 'z', 3);
+    memset(far_process, 'z', 4);
+    memset(key, 'z', 3);
+    memset(links, 0, sizeof links);
+    memset(&rare, 0, sizeof rare);
     memset(sums, 0, sizeof sums);
     memset(fields, 0, sizeof fields);
     assert_int_equal(nt_model_link(&model), 0);
@@ -227,6 +236,12 @@ static void what_is_fed_is_copied(void **state)
     assert_int_equal(model.objects[0].told.lineage[0].total, 3);
     assert_memory_equal(model.programs[0].declared[64]->name.data, "kind", 4);
     assert_memory_equal(model.programs[0].declared[64]->fields[0].name.data, "field", 5);
+    const struct nt_source_rare *told = model.objects[0].told.rare;
+    assert_memory_equal(told->remote_node.data, "far", 3);
+    assert_memory_equal(told->remote_process.data, "away", 4);
+    assert_int_equal(told->link_count, 1);
+    assert_int_equal(told->links[0].pairing, 2);
+    assert_memory_equal(told->links[0].key.data, "key", 3);
     nt_model_fini(&model);
 }
 

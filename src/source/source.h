@@ -53,6 +53,20 @@ struct nt_source_tally {
     uint64_t last; /* ns since 1970, 0: not known */
 };
 
+/* The link that an object is an end of. */
+struct nt_source_link {
+    uint8_t direction; /* NT_NOTE_LINK_WRITE, NT_NOTE_LINK_READ, or both bits */
+    uint8_t pairing;   /* NT_PAIR_… */
+    struct nt_bytes key;
+};
+
+/* What few objects have. */
+struct nt_source_rare {
+    struct nt_bytes remote_node, remote_process; /* size 0: not known */
+    const struct nt_source_link *links;          /* no direction twice */
+    size_t link_count;
+};
+
 /* One life of an object. Sums of several kinds are in the order of the kinds' numbers. */
 struct nt_source_object {
     uint32_t program;
@@ -76,6 +90,7 @@ struct nt_source_object {
     size_t base_count;
     const struct nt_source_tally *lineage; /* of its predecessors and their bases, without itself */
     size_t lineage_count;
+    const struct nt_source_rare *rare; /* NULL: nothing of it */
 };
 
 struct nt_source_field {

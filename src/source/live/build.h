@@ -194,6 +194,16 @@ static inline struct nt_layout_change *build_change(const struct build *build, u
     return (struct nt_layout_change *)(void *)build->changes + 1 + slot;
 }
 
+/* A note of an object, at a unit of the string region, before the one at `next`. */
+static inline struct nt_layout_note *build_note(struct build *build, uint32_t unit, uint8_t what, const char *bytes,
+                                                uint32_t next)
+{
+    struct nt_layout_note *note = (void *)(build->strings + 16 * (size_t)unit);
+    *note = (struct nt_layout_note){ .next = next, .size = (uint16_t)strlen(bytes), .what = what };
+    memcpy(note + 1, bytes, strlen(bytes));
+    return note;
+}
+
 /* Ring 0 or 1, all of it there, nothing written. */
 static inline struct nt_layout_ring *build_ring(struct build *build, uint32_t number)
 {

@@ -314,6 +314,7 @@ static bool object_try(struct live_objects *objects, const struct nt_layout_obje
         description_read(objects, entry, slot, generation);
         own_read(objects, entry, slot);
         extras_read(objects, entry, slot);
+        objects->object.rare = live_rare_read(&objects->rare, objects->map, entry);
         told = redo_apply(objects, slot, objects->object.generation);
     }
     /* Orders all of the above before the second look; partners: the writer's release fences after it took the

@@ -12,6 +12,7 @@
 
 #include "source/live/clock.h"
 #include "source/live/map.h"
+#include "source/live/rare.h"
 #include "source/source.h"
 
 struct live_sums { /* in the order of the kinds */
@@ -36,6 +37,7 @@ struct live_objects {
     uint32_t program;
     struct live_redo redo;
     struct live_sums own, gone, base, lineage;
+    struct live_rare rare;
     char name[NT_LAYOUT_NAME];
     struct nt_source_object object; /* points into the above */
 };
