@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any bytes in a log: the input is a list of changes to a small valid log, so that what it breaks lies deep, or,
    after a byte 255, the whole file. Between steps the file changes under the reader, as a running program, a
-   hostile one, or one that cuts it would do. What is told is checked against what a source promises. */
+   hostile one, or one that cuts it would do. What is told is checked against what a source promises, and what comes of
+   it in order of time against what the merge does. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "model/gaps.h"
 #include "source/live/build.h"
 #include "source/live/live.h"
+#include "source/merge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,8 +34,13 @@ struct input {
 static struct build build;
 static int file = -1;
 static char path[64];
-static uint64_t ring_end[RINGS_MAX]; /* position that was told of last, of this program: */
-static uint32_t ring_program;
+struct told {
+    uint64_t ring_end[RINGS_MAX]; /* position that was told of last, of this program: */
+    uint32_t program;
+    uint64_t serial;         /* of the last event without a ring */
+    uint64_t high, previous; /* times */
+};
+static struct told as_read, as_merged;
 static volatile uint8_t sink_byte;
 
 static void fail(const char *what)
@@ -136,41 +144,98 @@ static void take_bad(void *arg, const char *bad_path, int error, const char *tex
 }
 
 /* A file that was cut and mended is another program. */
-static void take_number(uint32_t program)
+static void take_number(struct told *told, uint32_t program)
 {
-    if (program != ring_program) {
-        memset(ring_end, 0, sizeof ring_end);
-        ring_program = program;
+    if (program != told->program) {
+        memset(told->ring_end, 0, sizeof told->ring_end);
+        told->program = program;
     }
 }
 
-static void take_losses(const struct nt_source_loss *losses, size_t count)
+static void take_loss(struct told *told, const struct nt_source_loss *loss)
 {
-    for (size_t i = 0; i < count; i++) {
-        take_number(losses[i].program);
-        if (losses[i].ring >= RINGS_MAX || losses[i].from >= losses[i].to || losses[i].from % NT_LAYOUT_SLOT != 0 ||
-            losses[i].count != (losses[i].to - losses[i].from) / NT_LAYOUT_SLOT) {
-            fail("a loss that cannot be");
-        }
+    take_number(told, loss->program);
+    if (loss->ring >= RINGS_MAX || loss->from >= loss->to || loss->from % NT_LAYOUT_SLOT != 0 ||
+        loss->count != (loss->to - loss->from) / NT_LAYOUT_SLOT) {
+        fail("a loss that cannot be");
     }
+}
+
+static void take_mask(struct told *told, const struct nt_event *event)
+{
+    if (event->kind != 13 || event->position <= told->serial || event->generation == 0 ||
+        (event->value | event->argument) >> NT_LAYOUT_MASK_KINDS != 0 || event->count != 0 || event->data_size != 0) {
+        fail("a changed mask that cannot be");
+    }
+    told->serial = event->position;
 }
 
 /* Events of a ring come in the order of their places, each once. */
-static void take_events(const struct nt_event *events, size_t count)
+static void take_event(struct told *told, const struct nt_event *event)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct nt_event *event = &events[i];
-        take_number(event->program);
-        if (event->ring >= RINGS_MAX || event->position % NT_LAYOUT_SLOT != 0 || event->kind == 0 ||
-            event->kind >= NT_LAYOUT_CONTINUATION || event->data_size > NT_LAYOUT_PAYLOAD) {
-            fail("an event that cannot be");
+    if (event->object >> NT_LAYOUT_SLOT_BITS != 0) {
+        fail("an event of an object that cannot be");
+    }
+    if (event->ring == NT_EVENT_NO_RING) {
+        take_mask(told, event);
+        return;
+    }
+    take_number(told, event->program);
+    if (event->ring >= RINGS_MAX || event->position % NT_LAYOUT_SLOT != 0 || event->kind == 0 ||
+        event->kind >= NT_LAYOUT_CONTINUATION || event->data_size > NT_SOURCE_DATA) {
+        fail("an event that cannot be");
+    }
+    if (event->position < told->ring_end[event->ring]) {
+        fail("an event told twice");
+    }
+    uint64_t slots = 1 + (event->data_size + NT_LAYOUT_CONTINUED - 1) / NT_LAYOUT_CONTINUED;
+    told->ring_end[event->ring] = event->position + slots * NT_LAYOUT_SLOT;
+    touch(event->data, event->data_size);
+}
+
+static void take_item(const struct nt_merge_item *item, struct nt_gaps *gaps)
+{
+    struct told *told = &as_merged;
+    struct nt_gap gap;
+    if (item->loss != NULL) {
+        take_loss(told, &item->loss->lost);
+        return;
+    }
+    const struct nt_event *event = item->event;
+    take_event(told, event);
+    if (item->late != (event->time < told->high || event->time < told->previous)) {
+        fail("a mark of being late where there should be none, or none where there should be one");
+    }
+    told->previous = event->time;
+    told->high = !item->ahead && event->time > told->high ? event->time : told->high;
+    int count = nt_gaps_event(gaps, event);
+    for (; nt_gaps_take(gaps, &gap); count--) {
+        if (gap.first > gap.last || gap.first == 0) {
+            fail("a gap that cannot be");
         }
-        if (event->position < ring_end[event->ring]) {
-            fail("an event told twice");
+    }
+    if (count != 0) {
+        fail("gaps that were not told");
+    }
+}
+
+/* Some that are due, then all. */
+static void step_merged(struct nt_merge *merge, struct nt_gaps *gaps)
+{
+    static struct nt_merge_item items[ROOM];
+    for (int turn = 0; turn < READS_MAX; turn++) {
+        bool due = turn % 8 == 0;
+        int count = due ? nt_merge_next(merge, 1000000000 + (uint64_t)turn * 1000, items, ROOM)
+                        : nt_merge_flush(merge, items, ROOM);
+        if (count < 0 || count > ROOM) {
+            fail("a merge that failed");
         }
-        uint64_t slots = 1 + (event->data_size + NT_LAYOUT_CONTINUED - 1) / NT_LAYOUT_CONTINUED;
-        ring_end[event->ring] = event->position + slots * NT_LAYOUT_SLOT;
-        touch(event->data, event->data_size);
+        for (int i = 0; i < count; i++) {
+            take_item(&items[i], gaps);
+        }
+        if (count == 0 && !due) {
+            return;
+        }
     }
 }
 
@@ -186,8 +251,12 @@ static void step(struct nt_source *source)
         if (count < 0 || count > ROOM || lost > LOSSES) {
             fail("a read that failed");
         }
-        take_losses(losses, lost);
-        take_events(events, (size_t)count);
+        for (size_t i = 0; i < lost; i++) {
+            take_loss(&as_read, &losses[i]);
+        }
+        for (int i = 0; i < count; i++) {
+            take_event(&as_read, &events[i]);
+        }
         if (count == 0 && lost == 0) {
             return;
         }
@@ -353,19 +422,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const char *files[] = { path };
     const struct nt_live_options options = { .files = files, .file_count = 1 };
-    struct nt_source *source;
-    if (nt_source_live_open(&options, &source) != 0) {
-        return 0;
-    }
-    ring_program = UINT32_MAX;
-    for (int steps = 0; steps < STEPS_MAX; steps++) {
+    const struct nt_merge_options merge_options = { .hold_ns = 100, .memory = 1 };
+    const struct nt_gaps_options gaps_options = { .patience_ns = 100, .objects = 3 };
+    struct nt_source *source = NULL, *merged = NULL;
+    struct nt_merge *merge = NULL;
+    struct nt_gaps *gaps = NULL;
+    bool open = nt_source_live_open(&options, &source) == 0 && nt_source_live_open(&options, &merged) == 0 &&
+                nt_merge_new(merged, &merge_options, &merge) == 0 && nt_gaps_new(&gaps_options, &gaps) == 0;
+    as_read = as_merged = (struct told){ .program = UINT32_MAX };
+    for (int steps = 0; open && steps < STEPS_MAX; steps++) {
         while (input.size > 0 && change(&input)) {
         }
         step(source);
+        step_merged(merge, gaps);
         if (input.size == 0) {
             break;
         }
     }
+    nt_gaps_free(gaps);
+    nt_merge_free(merge);
+    nt_source_free(merged);
     nt_source_free(source);
     return 0;
 }

@@ -80,6 +80,9 @@ static int earlier(const void *left, const void *right)
 
 size_t live_change_list_take(struct live_change_list *list, struct nt_event *events, size_t room)
 {
+    if (list->first == list->count) {
+        return 0;
+    }
     if (!list->sorted) {
         qsort(list->changes + list->first, list->count - list->first, sizeof *list->changes, earlier);
         list->sorted = true;
