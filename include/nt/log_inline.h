@@ -46,7 +46,7 @@ struct nt_settler_ {
     uint64_t spare;
     unsigned char *extent[NT_LAYOUT_EXTENTS]; /* where group 0 would lie if all were of that extent */
 };
-#define NT_SETTLE_ROOM_ 80u /* moves that may wait; the rest of the buffer is for handlers */
+#define NT_SETTLE_ROOM_ 72u /* moves that may wait; the rest of the buffer is for handlers */
 
 /* What a thread needs to count: page 0 is wiped by a fork, so that the child goes the slow way and finds its own
    log; page 1 is not, so that a child forked by a handler in the middle of an event finishes that event. */

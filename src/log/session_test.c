@@ -3,6 +3,7 @@
    objects; what the first record after a change says; names and parents. */
 #include <pthread.h>
 #include <signal.h>
+#include <sys/time.h>
 
 #include "log/session_test.h"
 
@@ -208,6 +209,126 @@ static void the_closed_stay_counted(void **state)
     nt_log_close(log);
 }
 
+/* ---- handlers and threads ---- */
+
+static nt_object handler_own, handler_shared;
+static uint64_t handler_counts[8], handler_runs;
+
+/* Changes the session of an object of its own, and counts on a shared one. */
+static void handler(int signal)
+{
+    (void)signal;
+    for (int i = 0; i < 3; i++) {
+        uint64_t session = 1 + handler_runs++ % 7;
+        nt_object_session_set(handler_own, session);
+        nt_object_count(handler_own, NT_READ, session);
+        nt_object_count_in(handler_shared, session, NT_READ, session);
+        handler_counts[session] += 2;
+    }
+}
+
+static void handlers_that_change_sessions(void **state)
+{
+    (void)state;
+    nt_log *log = test_log(0, 1 << 20);
+    struct view view = view_open(nt_log_path(log));
+    handler_own = test_channel(log, "h");
+    handler_shared = test_object(log, "hs", (nt_object){ 0 }, NT_SHARED);
+    nt_object object = test_channel(log, "x");
+    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
+    struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { { 0, 0 }, { 0, 0 } };
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    uint64_t counts[100] = { 0 };
+    for (uint64_t i = 0; i < 300000 || handler_runs < 1000; i++) {
+        nt_object_session_set(object, 100 + i % 97);
+        nt_object_count(object, NT_WRITE, i % 97);
+        counts[i % 97]++;
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    signal(SIGALRM, SIG_IGN);
+    for (uint64_t i = 0; i < 97; i++)
+        assert_session(&view, 100 + i, NT_WRITE, counts[i], counts[i] * i);
+    /* on a machine that is busy enough, handlers may come faster than what they interrupt goes on */
+    for (uint64_t session = 1; session < 8 && !view.live->unsettled; session++)
+        assert_session(&view, session, NT_READ, handler_counts[session], handler_counts[session] * session);
+    view_close(&view);
+    nt_log_close(log);
+}
+
+struct thread_task {
+    nt_object shared;
+    nt_log *log;
+    uint64_t first;
+};
+
+static void *thread_run(void *arg)
+{
+    const struct thread_task *task = arg;
+    nt_object object = test_channel(task->log, "t");
+    for (uint64_t i = 0; i < 500; i++) {
+        nt_object_session_set(object, 1 + (task->first + i) % 50);
+        nt_object_count(object, NT_WRITE, 1);
+        nt_object_count_in(task->shared, 1 + i % 50, NT_READ, 2);
+    }
+    return NULL;
+}
+
+/* Threads come and go; what one leaves in its buffer the next one goes on with. */
+static void threads_hand_on_what_they_have(void **state)
+{
+    (void)state;
+    nt_log *log = test_log(0, 16384);
+    struct view view = view_open(nt_log_path(log));
+    struct thread_task task = { test_object(log, "s", (nt_object){ 0 }, NT_SHARED), log, 0 };
+    for (uint64_t turn = 0; turn < 20; turn++) {
+        pthread_t threads[3];
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, thread_run, &task), 0);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    assert_true(view.live->settlers <= 3);
+    for (uint64_t session = 1; session <= 50; session++) {
+        assert_session(&view, session, NT_WRITE, 600, 600);
+        assert_session(&view, session, NT_READ, 600, 1200);
+    }
+    view_close(&view);
+    nt_log_close(log);
+}
+
+/* A forked child has totals of its own. */
+static void a_child_has_its_own(void **state)
+{
+    (void)state;
+    nt_log *log = test_log(0, 16384);
+    struct view view = view_open(nt_log_path(log));
+    nt_object object = test_channel(log, "x");
+    nt_object_session_set(object, 5);
+    nt_object_count(object, NT_WRITE, 1);
+    nt_object_session_set(object, 6);
+    nt_object_count(object, NT_WRITE, 10);
+    pid_t child = fork();
+    if (child == 0) {
+        nt_object_count(object, NT_WRITE, 100);
+        nt_object_session_set(object, 7);
+        nt_object_count(object, NT_WRITE, 1000);
+        nt_object_session_set(object, 0);
+        struct view own = view_open(nt_log_path(log));
+        assert_session(&own, 5, NT_WRITE, 0, 0);
+        assert_session(&own, 6, NT_WRITE, 1, 100);
+        assert_session(&own, 7, NT_WRITE, 1, 1000);
+        _exit(own.header->origin == view.header->id ? 0 : 1);
+    }
+    assert_child_is_well(child);
+    nt_object_session_set(object, 0);
+    assert_session(&view, 5, NT_WRITE, 1, 1);
+    assert_session(&view, 6, NT_WRITE, 1, 10);
+    assert_session(&view, 7, NT_WRITE, 0, 0);
+    view_close(&view);
+    nt_log_close(log);
+}
+
 /* ---- names and parents ---- */
 
 static void names_and_parents(void **state)
@@ -291,6 +412,9 @@ int main(void)
         log_test(a_message_joins),
         log_test(the_first_is_flagged),
         log_test(the_closed_stay_counted),
+        log_test(handlers_that_change_sessions),
+        log_test(threads_hand_on_what_they_have),
+        log_test(a_child_has_its_own),
         log_test(names_and_parents),
         log_test(many_sessions),
     };

@@ -117,6 +117,11 @@ static void settler_bind(const struct log_map *map, struct nt_settler_ *settler,
         settler->mask = settler->mask * 2 + 1;
     for (uint32_t i = 0; i < NT_LAYOUT_EXTENTS && shared->extent[i]; i++)
         log_settler_extent(map, settler, i);
+    /* the last owner may have been another copy of the library, with another address of the file */
+    for (uint64_t number = settler->folded; number < settler->next; number++) {
+        struct nt_layout_move *move = &settler->moves[number % NT_LAYOUT_MOVES];
+        move->home = (uintptr_t)nt_cell_home_(settler, move->session, (nt_kind)(move->commit & 0xff));
+    }
 }
 
 struct nt_settler_ *log_settler(struct nt_log *log, struct nt_thread_log_ *part)
