@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define NOW UINT64_C(1700000000000000000)
 #define SLACK 32u /* what a text around the input takes */
 
-enum { EVENTS = 4 };
+enum { EVENTS = 4, ALL = (1 << EVENTS) - 1 };
 
 static const struct nt_event events[EVENTS] = {
     { 0 },
@@ -42,10 +42,10 @@ static bool number(void *arg, const struct nt_event *event, enum nt_column colum
 }
 
 /* The input between two texts, as a set of the events of which it is true; -1: it is refused. */
-static int matches(const char *before, const uint8_t *data, size_t size, const char *after)
+static int matches(const char *before, const uint8_t *data, size_t size, const char *after, int *ret_possible)
 {
     static char text[NT_FILTER_BYTES + SLACK];
-    const struct nt_filter_context context = { names, number, NULL };
+    const struct nt_filter_context context = { names, number, NULL, 0 };
     struct nt_filter_error error;
     struct nt_filter *filter = NULL;
     size_t start = strlen(before), end = strlen(after);
@@ -61,8 +61,11 @@ static int matches(const char *before, const uint8_t *data, size_t size, const c
         return -1;
     }
     int found = 0;
-    for (int i = 0; i < EVENTS; i++)
+    *ret_possible = 0;
+    for (int i = 0; i < EVENTS; i++) {
         found |= nt_filter_match(filter, &events[i], &context) << i;
+        *ret_possible |= nt_filter_possible(filter, &events[i], &context) << i;
+    }
     nt_filter_free(filter);
     return found;
 }
@@ -79,15 +82,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > NT_FILTER_BYTES - SLACK)
         return 0;
-    int found = matches("", data, size, "");
+    int possible, not_possible, same_possible, beside_possible;
+    int found = matches("", data, size, "", &possible);
     if (found < 0)
         return 0;
     /* Parentheses may be one too many. */
-    int inverse = matches("NOT (", data, size, ")");
-    int same = matches("not not(", data, size, ")");
-    int beside = matches("n = n AND(", data, size, ")");
-    expect("an event is both and neither", inverse < 0 || (found & inverse) == 0);
-    expect("two NOTs change something", same < 0 || same == found);
-    expect("another condition that is true changes something", beside < 0 || beside == found);
+    int inverse = matches("NOT (", data, size, ")", &not_possible);
+    int same = matches("not not(", data, size, ")", &same_possible);
+    int beside = matches("n = n AND(", data, size, ")", &beside_possible);
+    expect("what is true is not possible", (found & ~possible) == 0);
+    expect("what is not false is not possible", inverse < 0 || possible == (ALL & ~inverse));
+    expect("what is not true is not false or NULL", inverse < 0 || not_possible == (ALL & ~found));
+    expect("two NOTs change something", same < 0 || (same == found && same_possible == possible));
+    expect("a condition that is true changes something",
+           beside < 0 || (beside == found && beside_possible == possible));
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looking at events with a compiled filter, see filter.h. NOT was pushed down to the single comparisons when it was
    compiled. What is left, AND and OR, is true of true and "not true" exactly where SQL's three values make it
-   true: so a comparison with NULL simply is not true. */
+   true: so a comparison with NULL simply is not true. And likewise it is not false of "not false" and false. */
 #include "event/filter.h"
 
 #include <stdlib.h>
@@ -57,9 +57,16 @@ enum truth { FALSE, TRUE, UNKNOWN };
 
 /* ---- What an event says ---- */
 
+static bool is_unknown(const struct look *look, enum nt_column column)
+{
+    return look->context->unknown >> column & 1;
+}
+
 static bool number_of(const struct look *look, enum nt_column column, uint64_t *ret_number)
 {
     const struct nt_event *event = look->event;
+    if (is_unknown(look, column))
+        return false;
     switch (column) {
     case NT_COLUMN_TIME:
         *ret_number = event->time;
@@ -104,7 +111,9 @@ static bool number_of(const struct look *look, enum nt_column column, uint64_t *
 
 static size_t names_of(const struct look *look, enum nt_column column, struct nt_bytes names[NT_FILTER_NAMES])
 {
-    return look->context->names ? look->context->names(look->context->arg, look->event, column, names) : 0;
+    if (is_unknown(look, column) || !look->context->names)
+        return 0;
+    return look->context->names(look->context->arg, look->event, column, names);
 }
 
 /* ---- One comparison ---- */
@@ -205,6 +214,8 @@ static enum truth is_null(const struct look *look, const struct filter_step *ste
 {
     struct nt_bytes names[NT_FILTER_NAMES];
     uint64_t number;
+    if (is_unknown(look, step->column))
+        return UNKNOWN;
     if (filter_type_of(step->column) == FILTER_NAME)
         return names_of(look, step->column, names) == 0;
     return !number_of(look, step->column, &number);
@@ -224,17 +235,31 @@ static enum truth truth_of(const struct look *look, const struct filter_step *st
     }
 }
 
-bool nt_filter_match(const struct nt_filter *filter, const struct nt_event *event,
-                     const struct nt_filter_context *context)
+/* `unknown`: where a comparison goes that is neither true nor false. */
+static bool run(const struct nt_filter *filter, const struct nt_event *event, const struct nt_filter_context *context,
+                bool unknown)
 {
     const struct look look = { filter, event, context };
     uint32_t at = filter->start;
     while (at < FILTER_REJECT) {
         const struct filter_step *step = &filter->steps[at];
         enum truth truth = truth_of(&look, step);
-        at = truth != UNKNOWN && (truth == TRUE) != step->negate ? step->on_true : step->on_false;
+        bool yes = truth == UNKNOWN ? unknown : (truth == TRUE) != step->negate;
+        at = yes ? step->on_true : step->on_false;
     }
     return at == FILTER_ACCEPT;
+}
+
+bool nt_filter_match(const struct nt_filter *filter, const struct nt_event *event,
+                     const struct nt_filter_context *context)
+{
+    return run(filter, event, context, false);
+}
+
+bool nt_filter_possible(const struct nt_filter *filter, const struct nt_event *event,
+                        const struct nt_filter_context *context)
+{
+    return run(filter, event, context, true);
 }
 
 void nt_filter_free(struct nt_filter *take_filter)

@@ -37,7 +37,9 @@ struct nt_filter_context {
     /* Numbers and ids that struct nt_event does not have: log, time_raw, time_error, thread, link. False: NULL. */
     bool (*number)(void *arg, const struct nt_event *event, enum nt_column column, uint64_t *ret_number);
     void *arg;
+    uint32_t unknown; /* 1 << column: what the event says there says nothing, as of one that was lost */
 };
+_Static_assert(NT_COLUMNS <= 32, "columns are bits");
 
 struct nt_filter;
 
@@ -53,5 +55,8 @@ void nt_filter_free(struct nt_filter *take_filter);
 /* Whether the condition is true of the event: neither false nor NULL. */
 bool nt_filter_match(const struct nt_filter *filter, const struct nt_event *event,
                      const struct nt_filter_context *context);
+/* Whether it could be true, were more known: it is not false. */
+bool nt_filter_possible(const struct nt_filter *filter, const struct nt_event *event,
+                        const struct nt_filter_context *context);
 
 #endif

@@ -44,7 +44,7 @@ static bool world_number(void *arg, const struct nt_event *event, enum nt_column
 
 static bool match(const char *text, const struct nt_event *event, struct world *world)
 {
-    const struct nt_filter_context context = { world ? world_names : NULL, world ? world_number : NULL, world };
+    const struct nt_filter_context context = { world ? world_names : NULL, world ? world_number : NULL, world, 0 };
     struct nt_filter_error error;
     struct nt_filter *filter = NULL;
     if (nt_filter_new(text, strlen(text), NOW, &filter, &error) != 0)
@@ -271,7 +271,7 @@ static void tree_check(const struct tree *tree)
     static const enum nt_column leaves[] = { NT_COLUMN_THREAD, NT_COLUMN_TIME_ERROR, NT_COLUMN_TIME_RAW };
     const struct nt_event event = { 0 };
     struct world world;
-    const struct nt_filter_context context = { world_names, world_number, &world };
+    const struct nt_filter_context context = { world_names, world_number, &world, 0 };
     struct nt_filter_error error;
     struct nt_filter *filter = NULL;
     assert_int_equal(nt_filter_new(tree->text, strlen(tree->text), NOW, &filter, &error), 0);
@@ -284,6 +284,8 @@ static void tree_check(const struct tree *tree)
         }
         if (nt_filter_match(filter, &event, &context) != (tree->value[i] == TRUE))
             fail_msg("%s with %u %u %u", tree->text, values[0], values[1], values[2]);
+        if (nt_filter_possible(filter, &event, &context) != (tree->value[i] != FALSE))
+            fail_msg("possibly %s with %u %u %u", tree->text, values[0], values[1], values[2]);
     }
     nt_filter_free(filter);
 }
@@ -463,6 +465,47 @@ static void finds_one_of_many(void **state)
     free(text);
 }
 
+/* Of what was lost only some columns are known: whatever the others might have been is possible. */
+static void tells_what_is_possible(void **state)
+{
+    static const struct {
+        const char *text;
+        bool possible;
+    } cases[] = {
+        { "kind = 'read'", true },
+        { "kind = 'write'", false },
+        { "value > 5", true },
+        { "NOT value > 5", true },
+        { "value IS NULL", true },
+        { "value IS NOT NULL", true },
+        { "kind = 'write' AND value > 5", false },
+        { "kind = 'write' OR value > 5", true },
+        { "NOT (kind = 'read' OR value > 5)", false },
+        { "process = 'worker-1' AND value > 5", true },
+        { "process = 'worker-2' AND value > 5", false },
+        { "session = 0", true },
+        { "session <> 0", true },
+        { "session GLOB 'x*' AND flags = 'late'", true },
+    };
+    struct world world = { .names = { [NT_COLUMN_PROCESS] = { "worker-1" }, [NT_COLUMN_SESSION] = { "y" } } };
+    const struct nt_event event = { .kind = 2 };
+    const struct nt_filter_context context = {
+        .names = world_names,
+        .number = world_number,
+        .arg = &world,
+        .unknown = ~(1u << NT_COLUMN_KIND | 1u << NT_COLUMN_PROCESS),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct nt_filter_error error;
+        struct nt_filter *filter = NULL;
+        assert_int_equal(nt_filter_new(cases[i].text, strlen(cases[i].text), NOW, &filter, &error), 0);
+        if (nt_filter_possible(filter, &event, &context) != cases[i].possible)
+            fail_msg("%s", cases[i].text);
+        nt_filter_free(filter);
+    }
+}
+
 /* ---- What is refused ---- */
 
 static const struct {
@@ -598,6 +641,7 @@ int main(void)
         cmocka_unit_test(binds_as_sql_does),
         cmocka_unit_test(compares_names),
         cmocka_unit_test(finds_one_of_many),
+        cmocka_unit_test(tells_what_is_possible),
         cmocka_unit_test(says_what_is_wrong_and_where),
         cmocka_unit_test(is_bounded),
     };
