@@ -254,7 +254,9 @@ static uint32_t *life_cell(const struct nt_model *model, uint32_t program, uint3
 {
     const struct life life = { model, program, slot, generation };
     const uint32_t key[3] = { program, slot, generation };
-    return nt_model_index_cell(&model->lives, nt_model_hash((uintptr_t)model, key, sizeof key), is_life, &life);
+    /* seeded by what stays when the model is moved */
+    uint64_t hash = nt_model_hash((uintptr_t)model->lives.cells, key, sizeof key);
+    return nt_model_index_cell(&model->lives, hash, is_life, &life);
 }
 
 uint32_t nt_model_find(const struct nt_model *model, uint32_t program, uint32_t slot, uint32_t generation)

@@ -314,6 +314,17 @@ static void append_component(struct nt_buffer *buffer, const struct nt_model_obj
         nt_model_name_append(buffer, object);
 }
 
+void nt_model_program_path_append(struct nt_buffer *buffer, const struct nt_model *model, uint32_t program)
+{
+    struct nt_bytes node = model->nodes[model->programs[program].node].name;
+    if (node.size > 0)
+        nt_text_append_path(buffer, node.data, node.size);
+    else
+        nt_buffer_byte(buffer, '*');
+    nt_buffer_byte(buffer, '/');
+    nt_model_program_append(buffer, &model->programs[program]);
+}
+
 void nt_model_path_append(struct nt_buffer *buffer, const struct nt_model *model, uint32_t object)
 {
     uint32_t chain[48]; /* from the object up */
@@ -324,13 +335,7 @@ void nt_model_path_append(struct nt_buffer *buffer, const struct nt_model *model
         chain[length++] = at;
         at = model->objects[at].parent;
     }
-    struct nt_bytes node = model->nodes[program->node].name;
-    if (node.size > 0)
-        nt_text_append_path(buffer, node.data, node.size);
-    else
-        nt_buffer_byte(buffer, '*');
-    nt_buffer_byte(buffer, '/');
-    nt_model_program_append(buffer, program);
+    nt_model_program_path_append(buffer, model, model->objects[object].told.program);
     if (at != NT_MODEL_NONE && at != program->root)
         nt_buffer_text(buffer, "/**");
     while (length > 0)

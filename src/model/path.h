@@ -77,6 +77,8 @@ void nt_model_selection_fini(struct nt_model_selection *selection);
    matched, at most INT_MAX; 0: nothing; or -ENOMEM. Of numbers whose paths are equal only those stay that
    belong to a life that goes on, if one does; all: every life's. */
 int nt_model_select(struct nt_model_selection *selection, const struct nt_model_path *path, bool all);
+/* How many branches it would pick if it began at a node: at most INT_MAX, or -ENOMEM. */
+int nt_model_select_from_node(const struct nt_model *model, const struct nt_model_path *path);
 /* Once all paths were added: marks what is above and below. If there are branches, numbers become kinds. */
 int nt_model_selection_close(struct nt_model_selection *selection);
 /* Whether the selection shows this kind of the object. NULL selects all. */
@@ -84,6 +86,8 @@ bool nt_model_selected(const struct nt_model_selection *selection, uint32_t obje
 
 /* The number that a pick names; for the mean: total, and *ret_count what it is to be divided by, else 1. */
 uint64_t nt_model_pick_value(const struct nt_model *model, const struct nt_model_pick *pick, uint64_t *ret_count);
+/* Appends the path of a program, NODE/PROGRAM. */
+void nt_model_program_path_append(struct nt_buffer *buffer, const struct nt_model *model, uint32_t program);
 /* Appends an object's path as it can be given back; a long one has `**` in its middle. */
 void nt_model_path_append(struct nt_buffer *buffer, const struct nt_model *model, uint32_t object);
 /* Appends the path of a number. */

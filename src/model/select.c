@@ -239,17 +239,20 @@ static void visit_node(struct walk *walk, uint32_t index, uint64_t positions)
         visit_program(walk, model->programs_order[node->programs_first + i], positions);
 }
 
+static void walk_nodes(struct walk *walk, bool anywhere)
+{
+    uint64_t start = nt_model_path_start(walk->path, anywhere);
+    for (uint32_t i = 0; i < walk->selection->model->node_count && walk->error == 0; i++)
+        visit_node(walk, i, start);
+}
+
 /* From a node first; from anywhere if that finds nothing. */
 static void walk_tree(struct walk *walk, bool numbers)
 {
     walk->numbers = numbers;
-    for (int anywhere = 0; anywhere < 2 && walk->found == 0; anywhere++) {
-        if (anywhere && nt_model_path_from_node(walk->path))
-            return;
-        uint64_t start = nt_model_path_start(walk->path, anywhere);
-        for (uint32_t i = 0; i < walk->selection->model->node_count && walk->error == 0; i++)
-            visit_node(walk, i, start);
-    }
+    walk_nodes(walk, false);
+    if (walk->found == 0 && !nt_model_path_from_node(walk->path))
+        walk_nodes(walk, true);
 }
 
 /* ---- Which life a path names ---- */
@@ -398,6 +401,20 @@ int nt_model_select(struct nt_model_selection *selection, const struct nt_model_
         walk.error = keep_best(selection, first);
         walk.found = selection->number_count - first;
     }
+    free(positions);
+    if (walk.error != 0)
+        return walk.error;
+    return walk.found < INT_MAX ? (int)walk.found : INT_MAX;
+}
+
+int nt_model_select_from_node(const struct nt_model *model, const struct nt_model_path *path)
+{
+    struct nt_model_selection selection __attribute__((cleanup(nt_model_selection_fini))) = { 0 };
+    uint64_t *positions = calloc((size_t)model->object_count + 1, sizeof *positions);
+    struct walk walk = { .selection = &selection, .path = path, .positions = positions };
+    walk.error = positions ? nt_model_selection_init(&selection, model) : -ENOMEM;
+    if (walk.error == 0)
+        walk_nodes(&walk, false);
     free(positions);
     if (walk.error != 0)
         return walk.error;
