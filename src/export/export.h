@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "export/event.h"
 #include "model/objects.h"
 #include "model/path.h"
 
@@ -30,6 +31,9 @@ struct nt_export_format {
     void (*numbers)(const struct nt_export_input *input, struct nt_buffer *out);
     /* Programs that have a log. */
     void (*programs)(const struct nt_export_input *input, struct nt_buffer *out);
+    /* One event, or what is missing before the next one, as one line; `lines` is the same for all of an output. */
+    void (*event)(const struct nt_export_event *event, struct nt_export_lines *lines, struct nt_buffer *out);
+    void (*missing)(const struct nt_export_missing *missing, struct nt_export_lines *lines, struct nt_buffer *out);
     bool loss_inside; /* `stat` shows loss where people see it first; else it is told beside the output */
 };
 

@@ -115,4 +115,6 @@ const struct nt_export_format nt_export_json = {
     .stat = nt_export_json_stat,
     .numbers = write_numbers,
     .programs = write_programs,
+    .event = nt_export_json_event,
+    .missing = nt_export_json_missing,
 };

@@ -245,5 +245,7 @@ const struct nt_export_format nt_export_text = {
     .stat = nt_export_text_stat,
     .numbers = write_numbers,
     .programs = write_programs,
+    .event = nt_export_text_event,
+    .missing = nt_export_text_missing,
     .loss_inside = true,
 };
