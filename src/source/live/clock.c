@@ -7,7 +7,7 @@
 #define NANOSECOND (INT64_C(1) << LIVE_CLOCK_SHIFT)
 
 /* The reader's own clock must not be mistaken for a processor's: the compiler's rdtsc, or nothing. */
-static bool ticks_now(bool tsc, uint64_t *ret_ticks)
+bool live_clock_ticks(bool tsc, uint64_t *ret_ticks)
 {
 #if defined(__x86_64__)
     if (tsc) {
@@ -46,12 +46,12 @@ void live_clock_add_now(struct live_clock_domain *domain)
     uint64_t narrowest = UINT64_MAX;
     for (int turn = 0; turn < 4; turn++) {
         uint64_t before, after;
-        if (!ticks_now(domain->tsc, &before)) {
+        if (!live_clock_ticks(domain->tsc, &before)) {
             return;
         }
         uint64_t realtime = clock_now(CLOCK_REALTIME);
         uint64_t monotonic = clock_now(CLOCK_MONOTONIC);
-        (void)ticks_now(domain->tsc, &after);
+        (void)live_clock_ticks(domain->tsc, &after);
         if (after - before < narrowest) {
             narrowest = after - before;
             best.ticks = domain->tsc ? before + narrowest / 2 : monotonic;

@@ -41,6 +41,8 @@ struct live_clock_domain {
     struct live_clock clock;
 };
 
+/* The clock that a log's ticks are of, read now, on this machine. False: the processor's, and there is no way to. */
+bool live_clock_ticks(bool tsc, uint64_t *ret_ticks);
 /* Another pair of the domain; one of zeros is ignored. */
 void live_clock_add(struct live_clock_domain *domain, const struct nt_layout_clock_pair *pair);
 /* Adds a pair read now, on this machine. */

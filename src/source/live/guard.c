@@ -30,7 +30,8 @@ struct guards_before {
 };
 static _Atomic(struct guards_before *) guards_before;
 
-/* Replaces the mapping from the faulting page on. A file is cut at its end, so all that is replaced is gone. */
+/* Replaces the mapping from the faulting page on. A file is cut at its end, so all that is replaced is gone. Of a
+   mapping that is written the zeros can be written too; nobody sees it. */
 static bool guard_take(struct live_guard *guard, uintptr_t address)
 {
     /* acquire: partner is guard_set's release */
@@ -45,7 +46,8 @@ static bool guard_take(struct live_guard *guard, uintptr_t address)
     uintptr_t page = address - address % PAGE;
     /* Not a pointer made of nothing: it lies in the mapping that starts at base. */
     void *rest = (void *)page; // NOLINT(performance-no-int-to-ptr)
-    if (mmap(rest, size - (page - base), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    if (mmap(rest, size - (page - base), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+        MAP_FAILED) {
         return false;
     }
     atomic_store_explicit(&guard->hit, true, memory_order_relaxed);

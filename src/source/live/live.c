@@ -15,6 +15,7 @@
 
 #include "source/live/change.h"
 #include "source/live/clock.h"
+#include "source/live/control.h"
 #include "source/live/map.h"
 #include "source/live/object.h"
 #include "source/live/ring.h"
@@ -33,6 +34,7 @@ struct live_log {
     struct live_state state;
     struct live_clock_domain *domain;
     struct live_changes changes;
+    struct live_control control;
     struct live_ring *rings; /* one that cannot be read has no `shared` */
     uint32_t ring_count, ring_room;
     uint32_t number;
@@ -157,6 +159,7 @@ static void log_free(struct live_log *take_log)
 {
     if (take_log != NULL) {
         live_changes_fini(&take_log->changes);
+        live_control_close(&take_log->control);
         live_map_close(&take_log->map);
         free(take_log->rings);
         free(take_log->path);
@@ -664,6 +667,38 @@ static int live_read_lane(struct nt_source *source, uint32_t lane, struct nt_sou
     batch->loss_count = out.loss_count;
     batch->data_used = out.data_used;
     return (int)out.count;
+}
+
+/* ---- Masks ---- */
+
+static struct live_log *log_of(struct live_source *live, uint32_t number)
+{
+    for (size_t i = 0; i < live->log_count; i++) {
+        if (live->logs[i]->number == number) {
+            return live->logs[i];
+        }
+    }
+    return NULL;
+}
+
+/* A copied file looks like the log of a program elsewhere. */
+static bool is_over(const struct live_log *log)
+{
+    return log->state.state == NT_PROGRAM_EXITED || log->state.state == NT_PROGRAM_CRASHED ||
+           (log->state.state == NT_PROGRAM_UNKNOWN && log->named);
+}
+
+int nt_live_mask_change(struct nt_source *source, struct nt_live_mask *mask)
+{
+    struct live_log *log = log_of(live_of(source), mask->program);
+    if (log == NULL || is_over(log)) {
+        return -ESRCH;
+    }
+    int error = live_map_state(&log->map);
+    if (error == 0 && log->control.words.base == NULL) {
+        error = live_control_open(&log->control, &log->map);
+    }
+    return error == 0 ? live_control_change(&log->control, &log->map, mask) : error;
 }
 
 /* ---- The source ---- */

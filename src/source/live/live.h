@@ -31,4 +31,14 @@ struct nt_live_clean_sink {
    left behind; never one whose program lives, may live, or cannot be told. Returns how many, or -ENOMEM. */
 int nt_live_remove_dead(const struct nt_live_options *options, const struct nt_live_clean_sink *sink);
 
+/* What to do to the mask of one object. */
+struct nt_live_mask {
+    uint32_t program, object, generation; /* as a snapshot told them */
+    uint64_t clear, set;                  /* bits to take away, then bits to add */
+    uint64_t before, after;               /* what it was and is: set by the call */
+};
+/* 0; -ESTALE: the object is gone; -ESRCH: the program has ended, or it cannot be told whether it lives (a copied file);
+   or another negative code: -EACCES, …. */
+int nt_live_mask_change(struct nt_source *source, struct nt_live_mask *mask);
+
 #endif
