@@ -36,6 +36,8 @@ struct nt_cli_command {
 
 extern const struct nt_cli_command nt_cli_ps;
 extern const struct nt_cli_command nt_cli_stat;
+extern const struct nt_cli_command nt_cli_events;
+extern const struct nt_cli_command nt_cli_mask;
 extern const struct nt_cli_command nt_cli_clean;
 
 /* Results go to that descriptor. */

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/paths.h"
 #include "cli/sources.h"
 #include "export/export.h"
 
@@ -55,93 +55,27 @@ struct job {
     struct values values;
     const struct nt_export_format *format;
     struct nt_cli_sources sources;
-    struct path *paths;
-    int path_count;
+    struct nt_cli_paths paths;
     int unmatched;
-    bool not_a_log; /* one of these is a file */
 };
-
-struct path {
-    const char *given;
-    struct nt_model_path *parsed;
-};
-
-static bool is_regular_file(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
-static int parse_path(struct job *job, const char *given)
-{
-    struct path path = { .given = given };
-    const char *reason;
-    int error = nt_model_path_new(given, strlen(given), &path.parsed, &reason);
-    if (error == 0) {
-        job->paths[job->path_count++] = path;
-    } else if (error == -ENOMEM) {
-        nt_cli_say(job->cli, "%s", nt_error_text(error));
-    } else {
-        char after[64];
-        (void)snprintf(after, sizeof after, "': %s", reason);
-        nt_cli_say_of(job->cli, "bad path '", given, after);
-    }
-    return error;
-}
-
-/* Log files to the front, paths parsed, before anything is read or run. */
-static int split(struct job *job, const struct nt_cli_arguments *given)
-{
-    int error = 0;
-    job->paths = calloc((size_t)given->plain_count + 1, sizeof *job->paths);
-    if (!job->paths) {
-        nt_cli_say(job->cli, "%s", nt_error_text(-ENOMEM));
-        return -ENOMEM;
-    }
-    job->sources.files = given->plain;
-    for (int i = 0; i < given->plain_count && error == 0; i++) {
-        if (nt_cli_sources_is_file(given->plain[i]))
-            job->sources.files[job->sources.file_count++] = given->plain[i];
-        else
-            error = parse_path(job, given->plain[i]);
-    }
-    return error;
-}
 
 static void job_fini(struct job *job)
 {
-    for (int i = 0; i < job->path_count; i++)
-        nt_model_path_free(job->paths[i].parsed);
-    free(job->paths);
-}
-
-/* Says of a path that is a file what it is not. Returns whether it is one. */
-static bool say_file(struct job *job, const char *given)
-{
-    if (!is_regular_file(given))
-        return false;
-    nt_cli_say_of(job->cli, "", given, ": not a log, and no object matches it as a path");
-    job->not_a_log = true;
-    return true;
-}
-
-static int select_path(struct job *job, struct nt_model_selection *selection, const struct path *path)
-{
-    int count = nt_model_select(selection, path->parsed, job->values.all);
-    if (count != 0)
-        return count < 0 ? count : 0;
-    job->unmatched++;
-    if (!say_file(job, path->given))
-        nt_cli_say_of(job->cli, "nothing matches '", path->given, "'");
-    return 0;
+    nt_cli_paths_fini(&job->paths);
 }
 
 static int select_paths(struct job *job, struct nt_model_selection *selection)
 {
-    int error = 0;
-    for (int i = 0; i < job->path_count && error == 0; i++)
-        error = select_path(job, selection, &job->paths[i]);
-    return error == 0 ? nt_model_selection_close(selection) : error;
+    for (size_t i = 0; i < job->paths.count; i++) {
+        int count = nt_model_select(selection, job->paths.parsed[i], job->values.all);
+        if (count < 0)
+            return count;
+        if (count == 0) {
+            job->unmatched++;
+            nt_cli_paths_say_unmatched(job->cli, &job->paths, i);
+        }
+    }
+    return nt_model_selection_close(selection);
 }
 
 static void say_loss(struct job *job, const struct nt_export_input *input)
@@ -166,7 +100,7 @@ static int write_model(struct job *job, const struct nt_model *model)
 {
     struct nt_model_selection selection __attribute__((cleanup(nt_model_selection_fini))) = { 0 };
     struct nt_export_input input = { .model = model, .all = job->values.all, .now = job->cli->now };
-    if (job->path_count > 0) {
+    if (job->paths.count > 0) {
         int error = nt_model_selection_init(&selection, model);
         if (error == 0)
             error = select_paths(job, &selection);
@@ -178,7 +112,7 @@ static int write_model(struct job *job, const struct nt_model *model)
     }
     if (!input.selection || selection.branches > 0 || selection.number_count > 0)
         write_selected(job, &input);
-    if (job->not_a_log)
+    if (job->paths.not_a_log)
         return NT_CLI_BAD;
     return job->unmatched > 0 ? NT_CLI_NOTHING : NT_CLI_OK;
 }
@@ -186,9 +120,9 @@ static int write_model(struct job *job, const struct nt_model *model)
 /* There are no logs at all: what was meant as one is said to be none, else where they were looked for. */
 static int say_nothing(struct job *job)
 {
-    for (int i = 0; i < job->path_count; i++)
-        (void)say_file(job, job->paths[i].given);
-    if (job->not_a_log)
+    for (size_t i = 0; i < job->paths.count; i++)
+        (void)nt_cli_paths_say_file(job->cli, &job->paths, i);
+    if (job->paths.not_a_log)
         return NT_CLI_BAD;
     nt_cli_sources_say_nothing(job->cli, &job->sources);
     return NT_CLI_NOTHING;
@@ -282,7 +216,7 @@ static int run(struct nt_cli *cli, const struct nt_cli_command *command, int cou
         return NT_CLI_USAGE;
     }
     job.sources.directory = job.values.directory;
-    if (split(&job, &given) != 0)
+    if (nt_cli_paths_split(cli, &given, &job.sources, &job.paths) != 0)
         return NT_CLI_BAD;
     int out = open_output(&job, given.dashes);
     if (out < 0)

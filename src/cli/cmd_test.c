@@ -31,6 +31,8 @@ static struct {
     char directory[256];
     size_t files; /* named by the last opening */
     int removed;
+    int mask_error;
+    struct nt_live_mask mask; /* the last one asked for */
 } fake;
 
 static int fake_snapshot(struct nt_source *source, const struct nt_source_sink *sink)
@@ -92,6 +94,17 @@ int nt_live_remove_dead(const struct nt_live_options *options, const struct nt_l
     for (int i = 0; i < fake.removed; i++)
         sink->removed(sink->arg, "/logs/dead\x1b.ntlog");
     return fake.fail < 0 ? fake.fail : fake.removed;
+}
+
+int nt_live_mask_change(struct nt_source *source, struct nt_live_mask *mask)
+{
+    (void)source;
+    fake.mask = *mask;
+    if (mask->program == 1)
+        return -ESRCH; /* it has crashed */
+    mask->before = 6;
+    mask->after = (6 & ~mask->clear) | mask->set;
+    return fake.mask_error;
 }
 
 /* ---- Running a command ---- */
@@ -467,9 +480,61 @@ static void signals_are_as_before(void **state)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
+/* ---- mask ---- */
+
+static void masks(void **state)
+{
+    static const char ended[] = "ntscope: 1 program that matches has ended: nothing to change there\n";
+    (void)state;
+    struct outcome shown = RUN(mask, "one/orders"), set = RUN(mask, "-read", "+ping", "one/orders", "=wait", "+read");
+    assert_string_equal(shown.out, "n/one/orders  =write,read\n");
+    assert_int_equal(set.code, 0);
+    assert_string_equal(set.out, "n/one/orders  =write,read  ->  =read,wait\n");
+    assert_int_equal(fake.mask.set, 1 << 2 | 1 << 5);
+    assert_int_equal(fake.mask.clear, NT_LAYOUT_MASK_BITS & ~fake.mask.set);
+    assert_true(fake.mask.program == 0 && fake.mask.object == 1 && fake.mask.generation == 1);
+    struct outcome some = RUN(mask, "orders", "-write"), same = RUN(mask, "one", "+read"),
+                   dead = RUN(mask, "two", "-read");
+    assert_int_equal(some.code, 0);
+    assert_string_equal(some.out, "n/one/orders  =write,read  ->  =read\n");
+    assert_string_equal(some.talk, ended);
+    assert_int_equal(same.code, 0);
+    assert_string_equal(same.out, "");
+    assert_int_equal(dead.code, NT_CLI_NOTHING);
+    assert_string_equal(dead.talk, ended);
+}
+
+static void masks_that_cannot_be_set(void **state)
+{
+    (void)state;
+    fake.mask_error = -EACCES;
+    struct outcome outcome = RUN(mask, "one", "-read");
+    assert_int_equal(outcome.code, NT_CLI_BAD);
+    assert_string_equal(outcome.talk, "ntscope: n/one: its masks cannot be changed: Permission denied\n");
+    assert_string_equal(outcome.out, "");
+    fake.mask_error = -ESTALE;
+    outcome = RUN(mask, "one", "-read");
+    assert_int_equal(outcome.code, NT_CLI_NOTHING);
+    assert_string_equal(outcome.talk, "ntscope: no open object matches\n");
+    outcome = RUN(mask, "nobody", "-read");
+    assert_int_equal(outcome.code, NT_CLI_NOTHING);
+    assert_string_equal(outcome.talk, "ntscope: nothing matches 'nobody'\n");
+    memset(&fake.mask, 0, sizeof fake.mask);
+    struct outcome wrong[] = { RUN(mask, "one", "-reads"), RUN(mask, "+read"), RUN(mask, "one", "+"),
+                               RUN(mask, "one", "+read", "--", "x"), RUN(mask, "one", "-d") };
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(wrong[i].code, NT_CLI_USAGE);
+        assert_int_equal(fake.mask.generation, 0);
+    }
+    assert_int_equal(RUN(mask, "one", "-read", "-d", "/d").code, NT_CLI_NOTHING);
+    assert_string_equal(fake.directory, "/d");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(masks, reset),
+        cmocka_unit_test_setup(masks_that_cannot_be_set, reset),
         cmocka_unit_test_setup(ps, reset),
         cmocka_unit_test_setup(nothing_there, reset),
         cmocka_unit_test_setup(bad_logs, reset),

@@ -14,7 +14,8 @@
 #define NT_CLI_VERSION "0.1.0"
 #endif
 
-static const struct nt_cli_command *const commands[] = { &nt_cli_ps, &nt_cli_stat, &nt_cli_clean };
+static const struct nt_cli_command *const commands[] = { &nt_cli_ps, &nt_cli_stat, &nt_cli_events, &nt_cli_mask,
+                                                         &nt_cli_clean };
 
 static const struct nt_cli_command *find(const char *name)
 {
@@ -28,8 +29,9 @@ static const struct nt_cli_command *find(const char *name)
 static int help_all(struct nt_cli *cli)
 {
     struct nt_buffer *out = &cli->out;
-    nt_buffer_text(out, "usage: ntscope COMMAND [ARGUMENTS]\n"
-                        "Statistics of message-passing programs, read from their logs while they run and after.\n\n");
+    nt_buffer_text(
+        out, "usage: ntscope COMMAND [ARGUMENTS]\n"
+             "Statistics and events of message-passing programs, read from their logs while they run and after.\n\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         nt_buffer_print(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
     nt_buffer_text(out, "  help     Tells how to use a command: ntscope help COMMAND.\n"

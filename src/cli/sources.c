@@ -37,6 +37,7 @@ static const struct backend backends[] = {
 struct reading {
     struct nt_cli *cli;
     struct nt_model *model;
+    bool quiet;
     bool bad;
 };
 
@@ -102,7 +103,8 @@ static void take_bad(void *arg, const char *path, int error, const char *text)
 {
     struct reading *reading = arg;
     reading->bad = true;
-    say_bad(reading->cli, path, error, text);
+    if (!reading->quiet)
+        say_bad(reading->cli, path, error, text);
 }
 
 static int read_source(struct reading *reading, struct nt_source *source)
@@ -146,21 +148,48 @@ void nt_cli_sources_say_nothing(struct nt_cli *cli, const struct nt_cli_sources 
     nt_cli_say_of(cli, "no logs in ", directory && directory[0] != '\0' ? directory : by_default, "");
 }
 
+/* Links what was read, and says what became of it. */
+static int end_reading(struct reading *reading, int error)
+{
+    struct nt_model *model = reading->model;
+    if (error == 0)
+        error = nt_model_link(model);
+    if (error != 0) {
+        nt_cli_say(reading->cli, "cannot read the logs: %s", nt_error_text(error));
+        nt_model_fini(model); /* half fed, it must not be shown */
+        return NT_CLI_BAD;
+    }
+    if (reading->bad)
+        return NT_CLI_BAD;
+    return model->program_count > 0 ? NT_CLI_OK : NT_CLI_NOTHING;
+}
+
 int nt_cli_sources_read(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_model *model)
 {
     struct reading reading = { .cli = cli, .model = model };
     bool live = sources->file_count == 0;
     int error = live ? read_live(&reading, sources->directory) : read_files(&reading, sources);
+    return end_reading(&reading, error);
+}
+
+int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, bool quiet, struct nt_model *model)
+{
+    struct reading reading = { .cli = cli, .model = model, .quiet = quiet };
+    return end_reading(&reading, read_source(&reading, source));
+}
+
+int nt_cli_sources_open(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_source **ret_source)
+{
+    const char *const *files = (const char *const *)sources->files;
+    const struct nt_live_options options = { .directory = sources->directory };
+    const struct backend *backend = sources->file_count > 0 ? find_backend(files[0]) : NULL;
+    int error = sources->file_count > 0
+                    ? (backend ? backend : &backends[0])->open(files, (size_t)sources->file_count, ret_source)
+                    : nt_source_live_open(&options, ret_source);
     if (error == 0)
-        error = nt_model_link(model);
-    if (error != 0) {
-        nt_cli_say(cli, "cannot read the logs: %s", nt_error_text(error));
-        nt_model_fini(model); /* half fed, it must not be shown */
-        return NT_CLI_BAD;
-    }
-    if (reading.bad)
-        return NT_CLI_BAD;
-    return model->program_count > 0 ? NT_CLI_OK : NT_CLI_NOTHING;
+        return NT_CLI_OK;
+    nt_cli_say(cli, "cannot read the logs: %s", nt_error_text(error));
+    return NT_CLI_BAD;
 }
 
 /* ---- Cleaning ---- */

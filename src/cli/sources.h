@@ -21,6 +21,10 @@ bool nt_cli_sources_is_file(const char *path);
    is read. Returns NT_CLI_OK, NT_CLI_BAD if something could not be read (the model is empty then if that was
    everything), or NT_CLI_NOTHING, without a word, if there is nothing at all. */
 int nt_cli_sources_read(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_model *model);
+/* Opens all of them as one source, for what goes on with it. Returns NT_CLI_OK or, after saying why, NT_CLI_BAD. */
+int nt_cli_sources_open(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_source **ret_source);
+/* The same as nt_cli_sources_read, of a source that is open; quiet: nothing is said of what cannot be read. */
+int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, bool quiet, struct nt_model *model);
 /* Says that there are no logs, and where. */
 void nt_cli_sources_say_nothing(struct nt_cli *cli, const struct nt_cli_sources *sources);
 /* Removes logs of dead programs, or (dry) only lists them. The same results. */

@@ -43,6 +43,7 @@ BARE_COUNT = built("tests", "bare_count")
 BARE_CHECK = built("tests", "bare_check")
 KILL_COUNTER = built("tests", "kill_counter")
 NAMED_OBJECTS = built("tests", "named_objects")
+COUNTER = built("tests", "counter")
 
 
 def leave(number, _frame):
