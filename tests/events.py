@@ -86,6 +86,15 @@ def numbers(test):
             test.ok(all(line["log"] == lines[0]["log"] and line["process"] == f"counter.{counter.pid}" and
                         line["node"] == "node-1" and line["path"].startswith("node-1/counter") for line in lines),
                     "JSON names log, process, node and path")
+            test.ok({line["thread"] for line in events_of(lines)} == {counter.pid}, "and the thread",
+                    repr({line["thread"] for line in lines}))
+            counter.tell("start", counter.object("threaded"), 3, 1000)
+            scope.wait_for(lambda: counter.tally(len(ODD), "ping")[0] > 0)
+            counter.tell("stop")
+            other = {line["thread"] for line in events_of(parse(events("--json", logs=logs)), kind="ping")}
+            test.ok(len(other) == 1 and other != {counter.pid} and None not in other, "whichever it was", repr(other))
+            mine = parse(events("--json", "--where", f"thread = {counter.pid} AND kind IN ('read', 'ping')", logs=logs))
+            test.ok(len(mine) == 3 * len(ODD), "conditions know threads", len(mine))
             text = events(logs=logs).text
             found = [LINE.fullmatch(line) for line in text.splitlines()]
             said = []

@@ -153,6 +153,9 @@ static bool number_of(void *arg, const struct nt_event *event, enum nt_column co
 {
     const struct job *job = arg;
     switch (column) {
+    case NT_COLUMN_THREAD:
+        *ret_number = nt_source_thread(job->source, event->program, event->ring, event->position);
+        return *ret_number != 0;
     case NT_COLUMN_TIME_RAW:
         *ret_number = event->time;
         return true;
@@ -293,7 +296,11 @@ static int take_event(struct job *job, const struct nt_merge_item *item)
     job->context.unknown = event.ring == NT_EVENT_NO_RING ? 1u << NT_COLUMN_RING : 0;
     if (job->filter && !nt_filter_match(job->filter, &event, &job->context))
         return 0;
-    const struct nt_export_event line = { .event = &event, .life = life };
+    const struct nt_export_event line = {
+        .event = &event,
+        .life = life,
+        .thread = nt_source_thread(job->source, event.program, event.ring, event.position),
+    };
     job->format->event(&line, &job->lines, &job->cli->out);
     job->written++;
     return 0;

@@ -161,6 +161,8 @@ struct nt_source_ops {
        there once the event was read: so read lane 0 after another one. An event comes only once, by `read` or by
        this. Mandatory for nt_merge. */
     int (*read_lane)(struct nt_source *source, uint32_t lane, struct nt_source_batch *batch);
+    /* Id of the thread that wrote what is at that position of a program's ring; 0: not known any more. NULL: never. */
+    uint32_t (*thread)(struct nt_source *source, uint32_t program, uint32_t ring, uint64_t position);
     /* Mandatory. NULL is ignored. */
     void (*free)(struct nt_source *take_source);
 };
@@ -173,6 +175,11 @@ struct nt_source { /* first member of every source */
 static inline int nt_source_snapshot(struct nt_source *source, const struct nt_source_sink *sink)
 {
     return source->ops->snapshot(source, sink);
+}
+
+static inline uint32_t nt_source_thread(struct nt_source *source, uint32_t program, uint32_t ring, uint64_t position)
+{
+    return source->ops->thread ? source->ops->thread(source, program, ring, position) : 0;
 }
 
 static inline void nt_source_free(struct nt_source *take_source)

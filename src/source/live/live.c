@@ -669,17 +669,33 @@ static int live_read_lane(struct nt_source *source, uint32_t lane, struct nt_sou
     return (int)out.count;
 }
 
-/* ---- Masks ---- */
+/* ---- Programs by number ---- */
 
-static struct live_log *log_of(struct live_source *live, uint32_t number)
+static struct live_log *log_of(const struct live_source *live, uint32_t number)
 {
-    for (size_t i = 0; i < live->log_count; i++) {
-        if (live->logs[i]->number == number) {
-            return live->logs[i];
+    size_t low = 0, high = live->log_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (live->logs[middle]->number < number) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return NULL;
+    return low < live->log_count && live->logs[low]->number == number ? live->logs[low] : NULL;
 }
+
+static uint32_t live_thread(struct nt_source *source, uint32_t program, uint32_t ring, uint64_t position)
+{
+    const struct live_log *log = log_of(live_of(source), program);
+    if (log == NULL || ring >= log->ring_count || log->rings[ring].shared == NULL) {
+        return 0;
+    }
+    uint32_t thread = live_ring_thread(&log->rings[ring], position);
+    return live_map_state(&log->map) == 0 ? thread : 0;
+}
+
+/* ---- Masks ---- */
 
 /* A copied file looks like the log of a program elsewhere. */
 static bool is_over(const struct live_log *log)
@@ -728,6 +744,7 @@ static const struct nt_source_ops live_ops = {
     .read = live_read,
     .lanes = live_lanes,
     .read_lane = live_read_lane,
+    .thread = live_thread,
     .free = live_free,
 };
 

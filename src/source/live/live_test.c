@@ -528,6 +528,43 @@ static void removed_while_it_is_open(void **state)
     nt_source_free(source);
 }
 
+/* The owners of a ring say whose a position is, as far as they are remembered. */
+static void threads_of_positions(void **state)
+{
+    struct world *world = *state;
+    struct nt_layout_ring *ring = &world->build.rings[0];
+    for (uint32_t n = 0; n < 3; n++) {
+        ring->owner[n] = (struct nt_layout_owner){ .from = n * 10 * SLOT, .tid = 11 + n };
+    }
+    ring->owners = 3;
+    put(world, "a.ntlog");
+    struct nt_source *source = open_world(world);
+    assert_int_equal(snapshot(world, source), 0);
+    uint32_t program = world->told.programs[0].number;
+    static const uint64_t slots[] = { 0, 9, 10, 19, 20, 1000 };
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(nt_source_thread(source, program, 0, slots[i] * SLOT), 11 + (i / 2));
+    }
+    assert_int_equal(nt_source_thread(source, program, 1, 0), 0); /* nobody is known */
+    assert_int_equal(nt_source_thread(source, program, 2, 0), 0);
+    assert_int_equal(nt_source_thread(source, program, NT_EVENT_NO_RING, 0), 0);
+    assert_int_equal(nt_source_thread(source, program + 1, 0, 0), 0);
+    /* Of many the newest; the oldest entry may be the next one's already. */
+    struct nt_layout_owner owners[NT_LAYOUT_OWNERS];
+    uint32_t count = 20;
+    for (uint32_t n = count - NT_LAYOUT_OWNERS; n < count; n++) {
+        owners[n % NT_LAYOUT_OWNERS] = (struct nt_layout_owner){ .from = n * 10 * SLOT, .tid = 100 + n };
+    }
+    size_t at = world->build.header->regions[NT_REGION_RINGS - 1].offset;
+    poke(world, "a.ntlog", at + offsetof(struct nt_layout_ring, owner), owners, sizeof owners);
+    poke(world, "a.ntlog", at + offsetof(struct nt_layout_ring, owners), &count, sizeof count);
+    assert_int_equal(nt_source_thread(source, program, 0, 205 * SLOT), 119);
+    assert_int_equal(nt_source_thread(source, program, 0, 95 * SLOT), 109);
+    assert_int_equal(nt_source_thread(source, program, 0, 85 * SLOT), 0);
+    assert_int_equal(nt_source_thread(source, program, 0, 5 * SLOT), 0);
+    nt_source_free(source);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -553,6 +590,7 @@ int main(void)
         TEST(cut_while_it_is_open),
         TEST(cut_in_a_snapshot),
         TEST(removed_while_it_is_open),
+        TEST(threads_of_positions),
     };
     return cmocka_run_group_tests_name("source/live/live", tests, NULL, NULL);
 }

@@ -302,6 +302,24 @@ static bool is_takeover(const struct live_ring *ring, uint64_t position)
     return false;
 }
 
+uint32_t live_ring_thread(const struct live_ring *ring, uint64_t position)
+{
+    const struct nt_layout_ring *shared = ring->shared;
+    /* acquire: partner is the writer's release once the entry is whole */
+    uint32_t owners = __atomic_load_n(&shared->owners, __ATOMIC_ACQUIRE);
+    for (uint32_t age = 1; age <= owners && age < NT_LAYOUT_OWNERS; age++) {
+        const struct nt_layout_owner *owner = &shared->owner[(owners - age) % NT_LAYOUT_OWNERS];
+        if (live_load64(&owner->from) > position) {
+            continue;
+        }
+        uint32_t thread = live_load32(&owner->tid);
+        /* Orders the loads of the entry before the second look; a newer owner's takes its place only later. */
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        return live_load32(&shared->owners) - owners + age < NT_LAYOUT_OWNERS ? thread : 0;
+    }
+    return 0;
+}
+
 /* A slot that is not finished. While its chunk is the newest, it may still be. Later it is lost, once an event
    behind it shows that the writer went on; what no event is behind is the end. */
 static enum step read_hole(struct live_ring *ring, bool frozen, uint64_t reserved, struct live_ring_out *out)

@@ -50,6 +50,9 @@ void live_ring_look(struct live_ring *ring);
    that is not finished never will be. */
 void live_ring_read(struct live_ring *ring, bool frozen, const struct live_clock *clock, struct live_ring_out *out);
 
+/* Id of the thread that owned the ring at that position; 0: it is not remembered. */
+uint32_t live_ring_thread(const struct live_ring *ring, uint64_t position);
+
 struct live_ring_extent {
     uint64_t used;        /* slots used so far */
     uint64_t overwritten; /* of these, no longer there */
