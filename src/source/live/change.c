@@ -183,12 +183,14 @@ static struct nt_layout_change entry_load(const struct nt_layout_change *shared)
     if (shared == NULL) {
         return (struct nt_layout_change){ 0 };
     }
+    /* acquire: partner is the release of the setter, who stores it last */
+    uint32_t check = __atomic_load_n(&shared->check, __ATOMIC_ACQUIRE);
     return (struct nt_layout_change){
         .time = live_load64(&shared->time),
         .before = live_load64(&shared->before),
         .after = live_load64(&shared->after),
         .setter = live_load32(&shared->setter),
-        .check = live_load32(&shared->check),
+        .check = check,
     };
 }
 
@@ -221,8 +223,10 @@ static int look_unexplained(const struct look *look, uint32_t slot, uint64_t wor
     const struct nt_layout_change unknown = { .before = known->word, .after = word };
     uint64_t time = fresh || changes->waiting_from == 0 ? moment->opened : changes->waiting_from;
     wait_end(changes, known);
+    time = time > known->time ? time : known->time;
     known->word = word;
     known->tail = tail_of(entry);
+    known->time = time;
     return tell(look, slot, &unknown, time, time, false);
 }
 
@@ -232,7 +236,9 @@ static int look_change(const struct look *look, uint32_t slot, const struct nt_l
     uint64_t time = live_clock_time(look->clock, entry->time);
     uint64_t since = fresh ? look->moment->opened : look->changes->looked;
     bool others = !fresh && entry->before != known->word;
+    since = since > known->time ? since : known->time;
     known->word = entry->after;
+    known->time = time;
     return tell(look, slot, entry, time, since < time ? since : time, others);
 }
 

@@ -21,6 +21,7 @@
 struct live_change_known { /* of an object's control word and the entry beside it */
     uint64_t word;
     uint64_t tail;  /* the entry's setter and check */
+    uint64_t time;  /* of the newest change that was told, 0: none */
     uint32_t since; /* ms, not 0: since then the two do not fit */
     bool seen;
 };

@@ -198,6 +198,21 @@ static void nobody_comes_before_the_last(void **state)
     expect(&fixture->events[1], 96, 0, 0x7ffe, 6);
 }
 
+/* Nor does nobody come before what was told already. */
+static void nobody_comes_after_the_one_before(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(look(fixture), 0);
+    set(&fixture->build, 1, 2, 50, 5);
+    fixture->moment.time = 40; /* a little before */
+    assert_int_equal(look(fixture), 1);
+    set(&fixture->build, 1, 0, 60, 5);
+    set(&fixture->build, 1, 2, 70, 6);
+    assert_int_equal(look(fixture), 2);
+    expect(&fixture->events[0], 50, 0, 0, 0);
+    expect(&fixture->events[1], 70, 0, 2, 6);
+}
+
 /* More changes in a log than there are entries of them. */
 static void others_before_there_was_a_reader(void **state)
 {
@@ -411,6 +426,7 @@ int main(void)
         TEST(in_order_of_time),
         TEST(only_the_last_is_known),
         TEST(nobody_comes_before_the_last),
+        TEST(nobody_comes_after_the_one_before),
         TEST(others_before_there_was_a_reader),
         TEST(counted_later),
         TEST(one_that_is_at_it_is_waited_for),
