@@ -36,13 +36,16 @@ static bool options_good(const nt_kind_options *options)
     uint32_t reserved = 0;
     for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]); i++)
         reserved |= options->reserved[i];
-    return options->size == sizeof(*options) && !reserved && options->field_count <= NT_LAYOUT_FIELDS &&
-           (options->fields || !options->field_count);
+    return !reserved && options->field_count <= NT_LAYOUT_FIELDS && (options->fields || !options->field_count);
 }
 
 /* Writes down what the options say; false: they are bad. */
-static bool kind_describe(const nt_kind_options *options, struct nt_layout_kind *ret_kind)
+static bool kind_describe(const nt_kind_options *given, struct nt_layout_kind *ret_kind)
 {
+    nt_kind_options taken;
+    const nt_kind_options *options = &taken;
+    if (!log_options_take(&taken, sizeof(taken), KIND_OPTIONS_FIRST, given))
+        return false;
     struct nt_layout_kind kind = { .policy = options->keep != 0 };
     size_t size = options->name ? strlen(options->name) : 0;
     if (!options_good(options) || !size || !name_good(options->name, size))

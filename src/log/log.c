@@ -111,13 +111,17 @@ static const char *directory_wanted(const nt_log_options *options)
     return environment ? environment : "";
 }
 
-static int settings_take(const nt_log_options *options, struct log_settings *settings)
+static int settings_take(const nt_log_options *given, struct log_settings *settings)
 {
+    nt_log_options taken;
+    const nt_log_options *options = &taken;
+    if (!log_options_take(&taken, sizeof(taken), LOG_OPTIONS_FIRST, given))
+        return -EINVAL;
     char name[64], host[256] = "", domain[33];
     uint32_t reserved = 0;
     for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]); i++)
         reserved |= options->reserved[i];
-    if (options->size != sizeof(*options) || reserved || !sizes_take(options, settings))
+    if (reserved || !sizes_take(options, settings))
         return -EINVAL;
     settings->flags = options->flags;
     program_name(name);

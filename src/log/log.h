@@ -128,6 +128,12 @@ int log_file_open(struct nt_log *log, const struct log_identity *identity);
 bool log_back(struct log_map *map, const void *address, uint64_t bytes);
 bool log_is_backed(const struct log_map *map, const void *address, uint64_t bytes);
 
+/* ---- options.c ---- */
+enum { LOG_OPTIONS_FIRST = 96, OBJECT_OPTIONS_FIRST = 72, KIND_OPTIONS_FIRST = 48 }; /* bytes in the first version */
+/* Copies options of any version; their size is their first member. What the caller's version does not have becomes
+   zero, what only the caller's has must be zero, and less than the first version had is a mistake. False: refused. */
+bool log_options_take(void *ret_options, size_t size, size_t first_size, const void *options);
+
 /* ---- layout.c: where the regions are ---- */
 uint64_t log_layout_plan(struct nt_layout_header *header, uint64_t cap);
 bool log_layout_bind(struct log_map *map); /* pointers from the header; false: not ours */

@@ -52,8 +52,7 @@ static void bad_options(void **state)
     long_text[sizeof(long_text) - 1] = '\0';
     const nt_log_options bad[] = {
         { .size = 0 },
-        { .size = sizeof(nt_log_options) - 1 },
-        { .size = sizeof(nt_log_options) + 8 },
+        { .size = LOG_OPTIONS_FIRST - 1 },
         { .size = sizeof(nt_log_options), .ring_bytes = 8192 },
         { .size = sizeof(nt_log_options), .ring_bytes = 16385 },
         { .size = sizeof(nt_log_options), .ring_bytes = 3 << 20 },

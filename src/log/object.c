@@ -230,8 +230,8 @@ static bool options_bad(const nt_object_options *options)
     uint32_t reserved = 0;
     for (size_t i = 0; i < sizeof(options->reserved) / sizeof(options->reserved[0]); i++)
         reserved |= options->reserved[i];
-    return options->size != sizeof(*options) || reserved || options->discipline > NT_SHARED ||
-           options->kind > UINT8_MAX || options->flags & ~(uint32_t)NT_OBJECT_MASKED;
+    return reserved || options->discipline > NT_SHARED || options->kind > UINT8_MAX ||
+           options->flags & ~(uint32_t)NT_OBJECT_MASKED;
 }
 
 static struct log_object_plan plan_new(const struct log_map *map, const nt_object_options *options,
@@ -255,10 +255,13 @@ static struct log_object_plan plan_new(const struct log_map *map, const nt_objec
     return plan;
 }
 
-nt_object nt_object_new(nt_log *log, const nt_object_options *options)
+nt_object nt_object_new(nt_log *log, const nt_object_options *given)
 {
     const nt_object none = { 0 };
-    if (!log || !log->used || !options || options_bad(options) || !log_thread_enter(log))
+    nt_object_options taken;
+    const nt_object_options *options = &taken;
+    if (!log || !log->used || !given || !log_options_take(&taken, sizeof(taken), OBJECT_OPTIONS_FIRST, given) ||
+        options_bad(options) || !log_thread_enter(log))
         return none;
     nt_object above = log_of(options->parent) == log ? options->parent : nt_log_object(log);
     struct log_object_plan plan = plan_new(&log->map, options, log_object_enter(log, above));

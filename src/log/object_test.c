@@ -106,7 +106,7 @@ static void bad_options_make_nothing(void **state)
         options.name = "x";
         if (i < 5)
             options.reserved[i] = 1;
-        options.size = i == 5 ? sizeof(options) - 1 : sizeof(options);
+        options.size = i == 5 ? OBJECT_OPTIONS_FIRST - 1 : sizeof(options);
         options.discipline = i == 6 ? 2 : NT_SHARED;
         options.kind = i == 7 ? 256 : NT_OBJECT_FILE;
         options.flags = i == 8 ? 2 : 0;
