@@ -208,7 +208,7 @@ struct nt_layout_object {
     uint32_t notes;               /* first struct nt_layout_note, in string units, 0 none; release */
     uint32_t spare2;
     uint32_t last_generation; /* of the slot's latest life, also when nothing is described any more */
-    uint32_t spare;
+    uint32_t folded;          /* low bits of the number of the slot's latest fold; release, before it begins */
 } __attribute__((aligned(64)));
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_tally) == 32);
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_object) == 256);
@@ -219,6 +219,7 @@ NT_LAYOUT_AT(nt_layout_object, generation, 192);
 NT_LAYOUT_AT(nt_layout_object, name, 216);
 NT_LAYOUT_AT(nt_layout_object, opened, 224);
 NT_LAYOUT_AT(nt_layout_object, notes, 240);
+NT_LAYOUT_AT(nt_layout_object, folded, 252);
 
 struct nt_layout_tally_block { /* 4 units: tallies of further kinds */
     uint32_t next;             /* units, 0 none */

@@ -84,7 +84,7 @@ static void fold_apply(struct fold *fold)
     }
 }
 
-/* Empties an entry that readers take for free already, but for its name's cell and its generation. */
+/* Empties an entry that readers take for free already, but for its name's cell and what its slot has been. */
 static void entry_clear(struct log_map *map, struct nt_layout_object *entry)
 {
     uint32_t next;
@@ -97,13 +97,12 @@ static void entry_clear(struct log_map *map, struct nt_layout_object *entry)
         log_block_free(map, at, 2);
     }
     log_notes_free(map, entry);
-    uint32_t free_next = entry->next_free, name = entry->name, generation = entry->last_generation;
+    uint32_t free_next = entry->next_free, name = entry->name;
     uint16_t room = entry->name_room;
-    memset(entry, 0, sizeof(*entry));
+    memset(entry, 0, offsetof(struct nt_layout_object, last_generation));
     entry->next_free = free_next;
     entry->name = name;
     entry->name_room = room;
-    entry->last_generation = generation;
 }
 
 bool log_fold(struct log_map *map, uint32_t slot)
@@ -121,6 +120,9 @@ bool log_fold(struct log_map *map, uint32_t slot)
     redo->generation = from->generation;
     redo->parent = (uint32_t)(fold.to - map->objects);
     redo->parent_generation = fold.to->generation;
+    /* release: partner is the reader that finds the life gone; it sees at least this number, and no later one without
+       the generation of the life in between */
+    __atomic_store_n(&from->folded, (uint32_t)(redo->sequence / 2 + 1), __ATOMIC_RELEASE);
     /* from here on readers take the parent's sums from the redo area and the object as gone; partner: their
        acquire loads of the sequence before and after */
     __atomic_store_n(&redo->sequence, redo->sequence + 1, __ATOMIC_RELEASE);

@@ -30,6 +30,7 @@ static void sums_go_to_the_parent(void **state)
     (void)state;
     nt_log *log = test_log(0, 0);
     struct view view = view_open(nt_log_path(log));
+    const struct nt_layout_redo *redo = view_at(&view, NT_REGION_REDO, 0);
     nt_object parent = test_channel(log, "parent");
     count_times(parent, NT_WRITE, 100, 1);
     for (uint64_t i = 1; i <= 3; i++) {
@@ -41,6 +42,9 @@ static void sums_go_to_the_parent(void **state)
         assert_sum(&view, child, NT_WRITE, 10, 10 * i); /* readable until its slot is needed */
         fold(log, child);
         assert_null(view_object(&view, child));
+        assert_int_equal(redo->sequence, 2 * i);
+        assert_int_equal(view_entry(&view, handle_slot(child))->folded, i);
+        assert_int_equal(view_entry(&view, handle_slot(child))->last_generation, handle_generation(child));
         assert_closed(&view, parent, NT_WRITE, 10 * i, 10 * (i * (i + 1) / 2), i);
         assert_closed(&view, parent, 25, i, i * (i + 1) / 2, i);
         assert_closed(&view, parent, NT_OPEN, i, 0, 0);
@@ -227,6 +231,14 @@ static void stepped_child(int pipe_end)
     _exit(fresh.handle && log->map.live->free_count == before - 1 ? 0 : 3);
 }
 
+/* A life that is gone can be told from the next one, and by which fold it went. */
+static void assert_remembered(const struct nt_layout_object *entry, uint32_t life, uint32_t folded)
+{
+    assert_in_range(entry->last_generation & ~NT_LAYOUT_LOCKED, life, life + 1);
+    if ((entry->generation & ~NT_LAYOUT_LOCKED) != life)
+        assert_int_equal(entry->folded, folded);
+}
+
 static void a_fold_is_whole_at_every_instruction(void **state)
 {
     (void)state;
@@ -242,6 +254,8 @@ static void a_fold_is_whole_at_every_instruction(void **state)
     struct view view = view_open(path);
     const struct nt_layout_redo *redo = view_at(&view, NT_REGION_REDO, 0);
     uint64_t sequence = redo->sequence, steps = 0, inside = 0;
+    const struct nt_layout_object *leaving = view_entry(&view, view.live->free_head);
+    uint32_t life = leaving->generation & ~NT_LAYOUT_LOCKED;
     for (;;) {
         assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, 0, 0), 0);
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -252,10 +266,12 @@ static void a_fold_is_whole_at_every_instruction(void **state)
             assert_int_equal(sums.kind[i].count, LIVES * COUNTED);
             assert_int_equal(sums.kind[i].total, (uint64_t)LIVES * COUNTED * (uint64_t)(3 + i));
         }
+        assert_remembered(leaving, life, (uint32_t)(sequence / 2 + 1));
         steps++;
         inside += redo->sequence % 2;
     }
     assert_true(WIFSTOPPED(status));
+    assert_int_equal(leaving->generation & ~NT_LAYOUT_LOCKED, life + 1);
     assert_int_equal(redo->sequence, sequence + 2); /* one fold happened, and was seen from inside */
     assert_true(inside > 10 && steps > inside);
     ptrace(PTRACE_CONT, child, 0, 0);
