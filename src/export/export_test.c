@@ -430,6 +430,7 @@ static void programs(void **state)
     struct nt_source_program one = feed_program(0, "n", "p", 7), two = feed_program(1, "m", "long-name", 123456);
     one.state = NT_PROGRAM_EXITED;
     one.replaced = true;
+    one.moving = true;
     one.ended = 3 * SECOND;
     one.origin = 9;
     two.state = NT_PROGRAM_CRASHED;
@@ -449,7 +450,8 @@ static void programs(void **state)
     char *json = written(nt_export_json.programs, &input);
     assert_int_equal(strncmp(json, "{\"processes\":[\n{\"node\":\"m\",\"id\":\"000000000000abc1\",\"pid\":123456,", 62),
                      0);
-    assert_non_null(strstr(json, "\"ended\":3000000000,\"replaced\":true,\"origin\":\"0000000000000009\","));
+    assert_non_null(
+        strstr(json, "\"ended\":3000000000,\"replaced\":true,\"moving\":true,\"origin\":\"0000000000000009\","));
     free(json);
     nt_model_fini(&model);
 }
@@ -463,6 +465,7 @@ static void loss(void **state)
         program.overwritten = i > 0 ? 1 : 0;
         program.refused_tallies = i == 1 ? 3 : 0;
         program.refused_objects = i == 2 ? 4 : 0;
+        program.moving = i == 0 || i == 3;
         assert_int_equal(nt_model_add_program(&model, &program), 0);
     }
     assert_int_equal(nt_model_link(&model), 0);
@@ -470,12 +473,14 @@ static void loss(void **state)
     struct nt_buffer out = { 0 };
     nt_export_loss(&input, "ntscope: ", &out);
     nt_buffer_byte(&out, '\0');
-    assert_null(strstr(out.data, "p.10:"));
+    assert_non_null(strstr(out.data, "ntscope: n/p.10: moving: objects ended faster than they could be read; "
+                                     "totals may miss or repeat some\n"));
+    assert_non_null(strstr(out.data, "ntscope: n/p.13: 1 events overwritten, moving: objects ended faster than"));
     assert_non_null(strstr(out.data, "ntscope: n/p.11: 1 events overwritten, 3 counts had no room; "
                                      "totals are at least what is shown\n"));
     assert_non_null(
         strstr(out.data, "ntscope: n/p.12: 1 events overwritten, 4 objects had no room; totals stay exact\n"));
-    assert_non_null(strstr(out.data, "ntscope: 3 more programs: 3 events overwritten; totals stay exact\n"));
+    assert_non_null(strstr(out.data, "ntscope: 4 more programs: 4 events overwritten; totals stay exact\n"));
     nt_buffer_fini(&out);
     nt_model_fini(&model);
 }

@@ -38,6 +38,10 @@ void nt_export_json_program(struct nt_json *json, const struct nt_model_program 
         u64_member(json, "ended", told->ended);
     nt_json_key(json, "replaced");
     nt_json_bool(json, told->replaced);
+    if (told->moving) {
+        nt_json_key(json, "moving");
+        nt_json_bool(json, true);
+    }
     if (told->origin != 0) {
         nt_json_key(json, "origin");
         nt_json_id(json, told->origin);

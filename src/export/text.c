@@ -50,7 +50,7 @@ void nt_export_age(struct nt_buffer *out, uint64_t nanoseconds)
 
 static bool lost_any(const struct nt_source_program *told)
 {
-    return told->overwritten || told->dropped || told->refused_objects || told->refused_tallies;
+    return told->overwritten || told->dropped || told->refused_objects || told->refused_tallies || told->moving;
 }
 
 static void append_part(struct nt_buffer *out, size_t from, uint64_t count, const char *what)
@@ -70,7 +70,12 @@ static void append_loss(struct nt_buffer *out, const struct nt_source_program *t
     append_part(&parts, 0, told->dropped, "events dropped");
     append_part(&parts, 0, told->refused_objects, "objects had no room");
     append_part(&parts, 0, told->refused_tallies, "counts had no room");
-    nt_buffer_text(&parts, told->refused_tallies ? "; totals are at least what is shown" : "; totals stay exact");
+    if (told->moving)
+        nt_buffer_text(&parts, parts.size > 0 ? ", moving" : "moving");
+    nt_buffer_text(&parts, told->moving
+                               ? ": objects ended faster than they could be read; totals may miss or repeat some"
+                           : told->refused_tallies ? "; totals are at least what is shown"
+                                                   : "; totals stay exact");
     nt_buffer_append(out, parts.data, parts.size);
     (void)nt_buffer_fail(out, parts.error);
     nt_buffer_fini(&parts);
@@ -102,6 +107,7 @@ void nt_export_loss(const struct nt_export_input *input, const char *prefix, str
         rest.dropped += told->dropped;
         rest.refused_objects += told->refused_objects;
         rest.refused_tallies += told->refused_tallies;
+        rest.moving = rest.moving || told->moving;
     }
     if (more == 0)
         return;

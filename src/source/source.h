@@ -40,6 +40,7 @@ struct nt_source_program {
     uint32_t rings;
     uint32_t objects; /* open now */
     bool replaced;    /* ended by exec */
+    bool moving;      /* objects ended faster than they could be read: sums over it may miss or repeat some */
     enum nt_program_state state;
     struct nt_bytes host, domain, node, program, name;
     const char *path; /* of the file */
@@ -144,7 +145,8 @@ struct nt_source;
 struct nt_source_ops {
     const char *name;
     /* Tells the sink every program, then its kinds, then its objects, as they are now. Mandatory.
-       Sums of one object and kind are exact; different objects are read one after the other. */
+       Sums of one object and kind are exact. Objects are read one after the other, but what was counted before the
+       call is in exactly one of them, its own or that of what has taken its sums, unless the program is `moving`. */
     int (*snapshot)(struct nt_source *source, const struct nt_source_sink *sink);
     /* Reads up to `room` events not read before, ring by ring, each ring in order; what was overwritten or
        never finished comes as a loss before the event that follows it. Returns how many events, 0: none now.

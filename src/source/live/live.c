@@ -20,6 +20,7 @@
 #include "source/live/object.h"
 #include "source/live/ring.h"
 #include "source/live/scan.h"
+#include "source/live/snapshot.h"
 #include "source/live/state.h"
 
 enum {
@@ -60,6 +61,7 @@ struct live_source {
     struct live_lane *lanes; /* number n + 1 */
     uint32_t lane_count, lane_room, lane_free;
     struct live_change_list changes; /* lane 0 */
+    struct live_snapshot *snapshot;
     uint8_t *data;
     uint64_t scanned_at; /* ms */
     bool thorough;       /* scanned since changes were looked for */
@@ -453,34 +455,24 @@ static int tell_kinds(struct live_source *live, struct live_log *log, const stru
     return result;
 }
 
-static int tell_objects(struct live_source *live, struct live_log *log, const struct nt_source_sink *sink)
+/* Before anything of the log is told: whether its sums go together is said with the program. */
+static int take_objects(struct live_source *live, struct live_log *log)
 {
-    struct live_objects *objects = live->objects;
-    live_objects_init(objects, &log->map, &log->domain->clock, log->number);
-    const uint64_t size = sizeof(struct nt_layout_object);
-    uint32_t slots = live_objects_slots(objects);
-    int result = 0;
-    for (uint64_t slot = 0; slot < slots && result == 0; slot++) {
-        /* A forked child's slots begin where its parent's end: nothing lies before them. */
-        uint64_t next = (live_map_next(&log->map, NT_REGION_OBJECTS, slot * size) + size - 1) / size;
-        slot = next > slot ? next : slot;
-        if (slot >= slots || live_map_state(&log->map) < 0) {
-            break;
-        }
-        if (live_objects_read(objects, (uint32_t)slot) && live_map_state(&log->map) == 0) {
-            result = sink->object(sink->arg, &objects->object);
-        }
-    }
-    return result;
+    live_objects_init(live->objects, &log->map, &log->domain->clock, log->number);
+    return live_snapshot_take(live->snapshot, live->objects);
 }
 
 static int tell_log(struct live_source *live, struct live_log *log, const struct nt_source_sink *sink)
 {
     struct nt_source_program program = { 0 };
-    int result = log_rings(live, log);
+    int result = sink->object != NULL ? take_objects(live, log) : 0;
+    if (result == 0) {
+        result = log_rings(live, log);
+    }
     if (result < 0) {
         return result;
     }
+    program.moving = sink->object != NULL && live_snapshot_is_moving(live->snapshot);
     describe_identity(log, &program);
     describe_progress(log, &program);
     if (live_map_state(&log->map) < 0) {
@@ -500,7 +492,7 @@ static int tell_log(struct live_source *live, struct live_log *log, const struct
         result = tell_kinds(live, log, sink);
     }
     if (result == 0 && sink->object != NULL) {
-        result = tell_objects(live, log, sink);
+        result = live_snapshot_tell(live->snapshot, sink);
     }
     return result;
 }
@@ -733,9 +725,15 @@ static void live_free(struct nt_source *take_source)
     free(live->objects);
     free(live->lanes);
     live_change_list_fini(&live->changes);
+    live_snapshot_free(live->snapshot);
     free(live->data);
     live_scan_fini(&live->scan);
     free(live);
+}
+
+void nt_source_live_between(struct nt_source *source, void (*call)(void *arg), void *arg)
+{
+    live_snapshot_between(live_of(source)->snapshot, call, arg);
 }
 
 static const struct nt_source_ops live_ops = {
@@ -756,9 +754,10 @@ int nt_source_live_open(const struct nt_live_options *options, struct nt_source 
     }
     live->source.ops = &live_ops;
     live->objects = calloc(1, sizeof *live->objects);
+    live->snapshot = live_snapshot_new();
     live->data = malloc(DATA_ROOM);
     int error = live_scan_init(&live->scan, options->directory, options->files, options->file_count);
-    if (error < 0 || live->objects == NULL || live->data == NULL) {
+    if (error < 0 || live->objects == NULL || live->snapshot == NULL || live->data == NULL) {
         live_free(&live->source);
         return -ENOMEM;
     }

@@ -215,6 +215,46 @@ static void tells_everything(void **state)
     nt_source_free(source);
 }
 
+struct mover {
+    struct world *world;
+    int looks;
+};
+
+static void move_once(void *arg)
+{
+    struct mover *mover = arg;
+    const struct build *build = &mover->world->build;
+    const uint64_t sequence = 2;
+    const uint32_t gone = 0, folded = 1;
+    if (++mover->looks == 3) { /* object 1 was read, object 2 was not */
+        poke(mover->world, "a.ntlog", (size_t)((uint8_t *)&build->objects[1].folded - build->data), &folded,
+             sizeof folded);
+        poke(mover->world, "a.ntlog", (size_t)((uint8_t *)&build->objects[1].generation - build->data), &gone,
+             sizeof gone);
+        poke(mover->world, "a.ntlog", (size_t)((uint8_t *)&build->redo->sequence - build->data), &sequence,
+             sizeof sequence);
+    }
+}
+
+/* An object goes and nobody has its sums. */
+static void what_moves_is_said_to(void **state)
+{
+    struct world *world = *state;
+    struct mover mover = { .world = world };
+    (void)build_object(&world->build, 2, 1);
+    world->build.objects[0].generation = 0;
+    put(world, "a.ntlog");
+    struct nt_source *source = open_world(world);
+    nt_source_live_between(source, move_once, &mover);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_true(world->told.programs[0].moving);
+    assert_int_equal(world->told.objects, 2);
+    assert_int_equal(snapshot(world, source), 0);
+    assert_false(world->told.programs[0].moving);
+    assert_int_equal(world->told.objects, 1);
+    nt_source_free(source);
+}
+
 static void ends_when_it_is_told_to(void **state)
 {
     struct world *world = *state;
@@ -578,6 +618,7 @@ int main(void)
         TEST(somebody_else),
         TEST(named_files),
         TEST(tells_everything),
+        TEST(what_moves_is_said_to),
         TEST(ends_when_it_is_told_to),
         TEST(skips_pages_that_are_not_there),
         TEST(bad_files_are_told_and_the_rest_is_read),

@@ -149,9 +149,13 @@ static void extras_read(struct live_objects *objects, const struct nt_layout_obj
 
 /* ---- A fold under way ---- */
 
+/* Looked for until it is there: this is asked for several times an object. */
 static const struct nt_layout_redo *redo_at(struct live_objects *objects)
 {
-    return live_map_at(objects->map, NT_REGION_REDO, 0, sizeof(struct nt_layout_redo));
+    if (objects->redo_shared == NULL) {
+        objects->redo_shared = live_map_at(objects->map, NT_REGION_REDO, 0, sizeof(struct nt_layout_redo));
+    }
+    return objects->redo_shared;
 }
 
 /* acquire: partner is the writer's release store when the entries are there, and when they are applied */
@@ -291,8 +295,21 @@ static void ends_add(struct live_objects *objects)
 
 static bool is_told(const struct nt_layout_object *entry)
 {
-    uint8_t life = live_load8(&entry->life);
+    /* acquire: partner is the writer's release when it has folded it */
+    uint8_t life = __atomic_load_n(&entry->life, __ATOMIC_ACQUIRE);
     return life == NT_LIFE_OPEN || life == NT_LIFE_CLOSED;
+}
+
+static const struct nt_layout_object *entry_at(struct live_objects *objects, uint32_t slot)
+{
+    return live_map_at(objects->map, NT_REGION_OBJECTS, (uint64_t)slot * sizeof(struct nt_layout_object),
+                       sizeof(struct nt_layout_object));
+}
+
+/* acquire: partner is the writer's release once the description is whole, or the fold remembered */
+static uint32_t entry_generation(const struct nt_layout_object *entry)
+{
+    return __atomic_load_n(&entry->generation, __ATOMIC_ACQUIRE) & ~NT_LAYOUT_LOCKED;
 }
 
 enum stands {
@@ -331,6 +348,7 @@ void live_objects_init(struct live_objects *objects, struct live_map *map, const
     objects->map = map;
     objects->clock = clock;
     objects->program = program;
+    objects->redo_shared = NULL;
     objects->redo.known = false;
 }
 
@@ -346,8 +364,7 @@ uint32_t live_objects_slots(const struct live_objects *objects)
 bool live_objects_read(struct live_objects *objects, uint32_t slot)
 {
     enum { TURNS = 16 };
-    const struct nt_layout_object *entry = live_map_at(objects->map, NT_REGION_OBJECTS, (uint64_t)slot * sizeof *entry,
-                                                       sizeof *entry);
+    const struct nt_layout_object *entry = entry_at(objects, slot);
     bool told = false;
     enum stands stands = STANDS_NOT;
     for (int turn = 0; entry != NULL && turn < TURNS && stands != STANDS; turn++) {
@@ -356,6 +373,8 @@ bool live_objects_read(struct live_objects *objects, uint32_t slot)
     if (!told || stands == STANDS_NOT) {
         return false;
     }
+    objects->whole = stands == STANDS;
+    objects->folds = (objects->redo.sequence + 1) / 2; /* one under way was put in its place */
     ends_add(objects);
     struct nt_source_object *object = &objects->object;
     object->tallies = objects->own.tallies;
@@ -367,4 +386,68 @@ bool live_objects_read(struct live_objects *objects, uint32_t slot)
     object->lineage = objects->lineage.tallies;
     object->lineage_count = objects->lineage.count;
     return true;
+}
+
+/* ---- Where a life is ---- */
+
+uint64_t live_objects_sequence(struct live_objects *objects)
+{
+    return redo_sequence(objects);
+}
+
+enum live_presence live_objects_look(struct live_objects *objects, uint32_t slot, uint32_t generation)
+{
+    const struct nt_layout_object *entry = entry_at(objects, slot);
+    if (entry == NULL || entry_generation(entry) != generation || !is_told(entry)) {
+        return LIVE_GONE;
+    }
+    bool leaf = live_load32(&entry->extras) == 0;
+    /* Orders that before the second look: the extras may have been those of no life any more. */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (entry_generation(entry) != generation) {
+        return LIVE_GONE;
+    }
+    return leaf ? LIVE_LEAF : LIVE_HOLDER;
+}
+
+bool live_objects_fold(struct live_objects *objects, struct live_fold *ret_fold)
+{
+    redo_look(objects);
+    const struct live_redo *redo = &objects->redo;
+    bool odd = redo->sequence % 2 != 0;
+    if (odd && !redo->under_way) {
+        return false;
+    }
+    *ret_fold = odd ? (struct live_fold){ (redo->sequence + 1) / 2, redo->slot, redo->generation }
+                    : (struct live_fold){ 0 };
+    return true;
+}
+
+static uint32_t generation_next(uint32_t generation)
+{
+    uint32_t next = (generation + 1) & ~NT_LAYOUT_LOCKED;
+    return next != 0 ? next : 1;
+}
+
+bool live_objects_folded(struct live_objects *objects, uint32_t slot, uint32_t generation, uint64_t *ret_number)
+{
+    const struct nt_layout_object *entry = entry_at(objects, slot);
+    if (entry == NULL) {
+        *ret_number = UINT64_MAX;
+        return false;
+    }
+    uint32_t folded = live_load32(&entry->folded);
+    uint64_t sequence = redo_sequence(objects);
+    uint64_t over = sequence / 2, begun = (sequence + 1) / 2;
+    /* Orders the number before the generations; partner: the release store of a later number, behind which the
+       generation of its life can be seen. */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    uint32_t now = entry_generation(entry), latest = live_load32(&entry->last_generation) & ~NT_LAYOUT_LOCKED;
+    /* only the low half is kept; it is near the number of those that are over */
+    uint64_t number = over + (uint64_t)(int64_t)(int32_t)(folded - (uint32_t)over);
+    bool only = now == 0 && latest == generation;
+    bool next = now == latest && now == generation_next(generation) && number <= over;
+    /* a later one may be announced already, but has not begun */
+    *ret_number = number < begun ? number : begun;
+    return only || next;
 }

@@ -35,11 +35,15 @@ struct live_objects {
     struct live_map *map;
     const struct live_clock *clock;
     uint32_t program;
+    const struct nt_layout_redo *redo_shared; /* NULL: not found yet */
     struct live_redo redo;
     struct live_sums own, gone, base, lineage;
     struct live_rare rare;
     char name[NT_LAYOUT_NAME];
     struct nt_source_object object; /* points into the above */
+    /* of the object read last: */
+    bool whole;     /* no fold moved meanwhile, else `gone` may be of two moments */
+    uint64_t folds; /* if so: `gone` has the folds into it up to this number */
 };
 
 void live_objects_init(struct live_objects *objects, struct live_map *map, const struct live_clock *clock,
@@ -48,5 +52,29 @@ void live_objects_init(struct live_objects *objects, struct live_map *map, const
 uint32_t live_objects_slots(const struct live_objects *objects);
 /* Reads the object of a slot into objects->object. False: none to tell of (free, folded, being made). */
 bool live_objects_read(struct live_objects *objects, uint32_t slot);
+
+/* ---- Folds, see "Sums over a program" in docs/format.md ---- */
+
+/* Moves when a fold begins and when it ends: what was read while it stood still fits together. */
+uint64_t live_objects_sequence(struct live_objects *objects);
+
+enum live_presence {
+    LIVE_GONE, /* the slot has another life, or none */
+    LIVE_LEAF, /* it stands, and nothing was folded into it that had ended when this was called */
+    LIVE_HOLDER
+};
+enum live_presence live_objects_look(struct live_objects *objects, uint32_t slot, uint32_t generation);
+
+struct live_fold {
+    uint64_t number; /* 0: none is under way */
+    uint32_t slot, generation;
+};
+/* The fold that is under way: its life may stand in its slot but counts in its parent. All that ended before can be
+   seen from now on. False: they move too fast. */
+bool live_objects_fold(struct live_objects *objects, struct live_fold *ret_fold);
+
+/* For a life that was found gone: it was folded by no later fold than *ret_number; by that very one, if the result is
+   true. */
+bool live_objects_folded(struct live_objects *objects, uint32_t slot, uint32_t generation, uint64_t *ret_number);
 
 #endif
