@@ -72,7 +72,8 @@ static struct nt_layout_settler *settler_orphan(const struct log_map *map)
     struct nt_layout_settler *found = NULL;
     for (uint32_t i = 0; i < map->live->settlers && i < map->settler_max && !found; i++) {
         struct nt_layout_settler *settler = &map->settlers[i];
-        if (settler->state == NT_RING_OWNED && syscall(SYS_tgkill, getpid(), settler->tid, 0) != 0 && errno == ESRCH) {
+        if (__atomic_load_n(&settler->state, __ATOMIC_ACQUIRE) == NT_RING_OWNED &&
+            syscall(SYS_tgkill, getpid(), settler->tid, 0) != 0 && errno == ESRCH) {
             settler->position = settler_end(map, settler);
             found = settler;
         }
