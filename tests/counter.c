@@ -5,6 +5,10 @@
      count OBJECT KIND VALUE TIMES         counts on it
      session OBJECT ID                     sets its session
      fields OBJECT VALUE                   records one of the kind "order" with a field of each type
+     new PARENT NAME                       makes a session; answers its id; NAME in hex
+     end SESSION / stand SESSION           says so of a session
+     join OBJECT SESSION VALUE             puts the message just read into a session
+     remote OBJECT NODE PROCESS            says what is at the other end; both in hex
      mask OBJECT MASK                      sets its mask from inside
      close OBJECT / succeed OBJECT         ends it / begins its next epoch
      start OBJECT KIND MICROSECONDS        a thread that counts 1 and pauses, again and again
@@ -73,6 +77,21 @@ static void record(nt_object object, uint64_t value)
     nt_object_record(object, order, value, values, 6);
 }
 
+static nt_session session_new(uint64_t parent, const char *name)
+{
+    char bytes[LINE];
+    bytes[parse_hex(name, bytes, sizeof bytes - 1)] = '\0';
+    return nt_session_new(log_, bytes, parent);
+}
+
+static void remote(nt_object object, const char *node, const char *process)
+{
+    char nodes[256], processes[256];
+    nodes[parse_hex(node, nodes, sizeof nodes - 1)] = '\0';
+    processes[parse_hex(process, processes, sizeof processes - 1)] = '\0';
+    (void)nt_object_remote_set(object, nodes, processes);
+}
+
 static void *run(void *arg)
 {
     const struct thread *thread = arg;
@@ -123,11 +142,34 @@ static void tell(nt_object object, nt_kind kind)
     printf("%" PRIu64 " %" PRIu64 "\n", tally.sum.count, tally.sum.total);
 }
 
+/* Commands about sessions and ends. Whether it was one. */
+static bool obey_session(const char *command, char words[4][LINE], const uint64_t numbers[4])
+{
+    nt_object object = objects[numbers[0] % OBJECTS];
+    if (strcmp(command, "new") == 0)
+        printf("%" PRIu64 "\n", session_new(numbers[0], words[1]));
+    else if (strcmp(command, "end") == 0)
+        nt_session_end(log_, numbers[0]);
+    else if (strcmp(command, "stand") == 0)
+        nt_session_stand(log_, numbers[0]);
+    else if (strcmp(command, "join") == 0)
+        nt_object_session_join(object, numbers[1], numbers[2]);
+    else if (strcmp(command, "remote") == 0)
+        remote(object, words[1], words[2]);
+    else
+        return false;
+    if (strcmp(command, "new") != 0)
+        puts("ok");
+    return true;
+}
+
 /* Words behind the command; numbers of those that are. */
 static void obey(const char *command, char words[4][LINE], const uint64_t numbers[4])
 {
     nt_object *object = &objects[numbers[0] % OBJECTS];
     nt_kind kind = (nt_kind)numbers[1];
+    if (obey_session(command, words, numbers))
+        return;
     if (strcmp(command, "object") == 0) {
         printf("%d\n", make(words[0], words[1], words[2]));
         return;

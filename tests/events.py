@@ -147,6 +147,49 @@ def fields(test):
                             "programs, objects and kinds that come later are known by name", repr(line))
 
 
+def sessions(test):
+    with scope.workspace() as work:
+        logs = relay.directory_of(work, "logs")
+        with Counter(logs) as counter:
+            made = counter.object("orders")
+            root = int(counter.tell("new", 0, b"night run".hex()))
+            child = int(counter.tell("new", root, b"part".hex()))
+            counter.count(made, "read", 5)
+            counter.tell("join", made, child, 5)
+            counter.tell("stand", root)
+            counter.tell("end", child)
+            lines = events_of(parse(events("--json", logs=logs)), kind="session")
+            test.equal([(line["session"], line["value"], line["argument"]) for line in lines],
+                       [(f"{root:016x}", 1, 0), (f"{child:016x}", 1, root), (f"{child:016x}", 4, 1),
+                        (f"{root:016x}", 3, 0), (f"{child:016x}", 2, 0)], "what becomes of sessions is shown")
+            text = events("--where", "kind = 'session'", logs=logs).text
+            said = [re.search(r"  session +(.*?)  #\d+  ", line)[1] for line in text.splitlines()]
+            test.equal(said, ["new", f"new in {root:016x}", "join from read #1", "standing", "end"], "in words as text",
+                       text)
+
+
+def remotes(test):
+    with scope.workspace() as work:
+        logs = relay.directory_of(work, "logs")
+        with Counter(logs) as counter, follow(logs, "--json", "--where", "kind = 'read'") as reader:
+            made = counter.object("orders")
+            counter.count(made, "read", 1)
+            line = next_line(reader)
+            test.ok(line and line["remote_node"] is None and line["remote_process"] is None, "no other end is known at first",
+                    repr(line))
+            counter.tell("remote", made, b"node-9".hex(), "sink-\u202e7".encode().hex())
+
+            def known():
+                counter.count(made, "read", 2)
+                line = next_line(reader)
+                return line and (line["remote_node"], line["remote_process"]) == ("node-9", "sink-\u202e7")
+
+            test.ok(scope.wait_for(known), "once it is said, it is known while following")
+            said = parse(events("--json", "--where", "remote_node = 'node-9' AND remote_process GLOB 'sink-?7' AND value = 1",
+                                logs=logs))
+            test.ok(len(said) == 1, "and conditions see it", repr(said))
+
+
 # ---- Order and what is missing ----
 
 def order(test):
@@ -421,7 +464,7 @@ def output(test):
 
 def main():
     test = tap.Tap()
-    for function in (usage, numbers, fields, order, overrun, stopped_reader, following, churn, picking, hostile, output):
+    for function in (usage, numbers, fields, sessions, remotes, order, overrun, stopped_reader, following, churn, picking, hostile, output):
         test.attempt(function.__name__, function, test)
     test.done()
 

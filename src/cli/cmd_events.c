@@ -23,10 +23,12 @@
 #define MS UINT64_C(1000000)
 
 enum {
-    ITEMS = 1024,   /* in one batch */
-    POLL_MS = 10,   /* between two looks for events */
-    ALIVE_MS = 200, /* between two looks whether anybody still runs */
-    SLACK_MS = 10,  /* that an event's time may be wrong by, against ours */
+    ITEMS = 1024,     /* in one batch */
+    POLL_MS = 10,     /* between two looks for events */
+    ALIVE_MS = 200,   /* between two looks whether anybody still runs */
+    SLACK_MS = 10,    /* that an event's time may be wrong by, against ours */
+    STALE_MS = 500,   /* between two looks at what may be said of objects later, at least … */
+    STALE_SHARE = 50, /* … and so many times as long as one look takes */
 };
 
 struct values {
@@ -89,8 +91,9 @@ struct job {
     const struct nt_lives_program *program;
     struct nt_buffer data;
     char room[NT_MODEL_KIND_ROOM];
-    uint64_t looked_at;  /* when names were looked for, ns since 1970; 0: never */
-    uint64_t looked_for; /* how long that took, ns */
+    uint64_t looked_at; /* when names were looked for, ns since 1970; 0: never */
+    uint64_t look_cost; /* how long that took, ns */
+    uint64_t debt;      /* what was not paused for yet of that */
     uint64_t written;
     int code; /* of what could not be read */
 };
@@ -139,6 +142,12 @@ static size_t names_of(void *arg, const struct nt_event *event, enum nt_column c
     case NT_COLUMN_KIND:
         names[0] = nt_life_kind(job->life, event->kind, job->room);
         return 1;
+    case NT_COLUMN_REMOTE_NODE:
+        names[0] = job->life->remote_node;
+        return names[0].size > 0;
+    case NT_COLUMN_REMOTE_PROCESS:
+        names[0] = job->life->remote_process;
+        return names[0].size > 0;
     case NT_COLUMN_DATA:
         nt_buffer_clear(&job->data);
         nt_export_event_data(event, job->life, &job->data);
@@ -181,7 +190,7 @@ static int refresh(struct job *job)
         job->code = code;
     /* Half fed models are empty: what was known before stays. */
     int error = first || model.program_count > 0 ? nt_lives_take(job->lives, &model) : 0;
-    job->looked_for = clock_now(CLOCK_MONOTONIC) - before;
+    job->look_cost = job->debt = clock_now(CLOCK_MONOTONIC) - before;
     return error;
 }
 
@@ -306,11 +315,19 @@ static int take_event(struct job *job, const struct nt_merge_item *item)
     return 0;
 }
 
+/* Whether what is known is so old that more may have been said since. */
+static bool is_stale(const struct job *job)
+{
+    uint64_t least = job->look_cost * STALE_SHARE;
+    least = least > STALE_MS * MS ? least : STALE_MS * MS;
+    return job->values.follow && clock_now(CLOCK_REALTIME) - job->looked_at > least;
+}
+
 /* 0 or -ENOMEM; output that cannot be written is for who looks at it. */
 static int take_items(struct job *job, const struct nt_merge_item *items, size_t count)
 {
     int error = any_unknown(job, items, count);
-    if (error > 0)
+    if (error > 0 || (error == 0 && count > 0 && is_stale(job)))
         error = refresh(job);
     for (size_t i = 0; i < count && error >= 0; i++)
         error = items[i].event ? take_event(job, &items[i]) : take_loss(job, items[i].loss);
@@ -362,12 +379,12 @@ static void interrupt(int number)
 static bool pause_shortly(struct job *job)
 {
     struct pollfd out = { .fd = job->cli->out_fd };
-    uint64_t looked = job->looked_for / MS;
-    job->looked_for = 0;
+    uint64_t pause = job->debt / MS;
+    job->debt = 0;
     return poll(&out, 1,
-                looked < POLL_MS ? POLL_MS
-                : looked < 1000  ? (int)looked
-                                 : 1000) <= 0 ||
+                pause < POLL_MS ? POLL_MS
+                : pause < 1000  ? (int)pause
+                                : 1000) <= 0 ||
            (out.revents & POLLERR) == 0;
 }
 
@@ -384,7 +401,7 @@ static int follow(struct job *job)
         uint64_t now = clock_now(CLOCK_REALTIME);
         int count = nt_merge_next(job->merge, now, job->items, ITEMS);
         error = count < 0 ? count : take_items(job, job->items, (size_t)count);
-        if (error != 0 || (count == ITEMS && job->looked_for < POLL_MS * MS))
+        if (error != 0 || (count == ITEMS && job->debt < POLL_MS * MS))
             continue;
         (void)nt_buffer_flush(&job->cli->out);
         if (job->until < now && now - job->until > 2 * NT_MERGE_HOLD_NS)

@@ -168,6 +168,14 @@ static void write_name(struct nt_json *json, struct nt_bytes name)
     nt_json_string(json, name.data, name.size);
 }
 
+static void write_known_name(struct nt_json *json, struct nt_bytes name)
+{
+    if (name.size > 0)
+        write_name(json, name);
+    else
+        write_null(json);
+}
+
 static void write_known(struct nt_json *json, uint64_t number, bool known)
 {
     if (known)
@@ -194,6 +202,12 @@ static void write_names(struct nt_json *json, enum nt_column column, const struc
         break;
     case NT_COLUMN_FLAGS:
         write_flags(json, line->event->flags);
+        break;
+    case NT_COLUMN_REMOTE_NODE:
+        write_known_name(json, line->life->remote_node);
+        break;
+    case NT_COLUMN_REMOTE_PROCESS:
+        write_known_name(json, line->life->remote_process);
         break;
     case NT_COLUMN_DATA:
         write_data(json, line->event, line->life);

@@ -152,6 +152,24 @@ static void text_is_one_line(void **state)
     has(taken(), "  session 'night\\x0a\\x1brun'  first");
 }
 
+static void sessions_come_and_go(void **state)
+{
+    static const char *const texts[] = { "code 0  #",   "new in 00000000000000ab  #", "end  #",
+                                         "standing  #", "join from read #171  #",     "code 5  #" };
+    struct nt_event event = an_event();
+    (void)state;
+    event.kind = NT_MODEL_KIND_SESSION;
+    event.session = 0xdeadbeef;
+    event.argument = 0xab;
+    for (event.value = 0; event.value < 6; event.value++) {
+        has(text_of(&event), texts[event.value]);
+        has(text_of(&event), "total 8704  session 00000000deadbeef\n");
+    }
+    event.value = 1;
+    event.argument = 0;
+    has(text_of(&event), "  session  new  #17");
+}
+
 static void numbers_are_exact(void **state)
 {
     static const uint64_t odd[] = {
@@ -365,11 +383,11 @@ static void columns_stay_in_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_has_every_column),     cmocka_unit_test(text_is_one_line),
-        cmocka_unit_test(numbers_are_exact),         cmocka_unit_test(fields_are_decoded),
-        cmocka_unit_test(fields_may_be_cut),         cmocka_unit_test(floats_are_json),
-        cmocka_unit_test(changes_of_masks_are_told), cmocka_unit_test(what_is_missing_is_told),
-        cmocka_unit_test(columns_stay_in_line),
+        cmocka_unit_test(json_has_every_column),   cmocka_unit_test(text_is_one_line),
+        cmocka_unit_test(numbers_are_exact),       cmocka_unit_test(sessions_come_and_go),
+        cmocka_unit_test(fields_are_decoded),      cmocka_unit_test(fields_may_be_cut),
+        cmocka_unit_test(floats_are_json),         cmocka_unit_test(changes_of_masks_are_told),
+        cmocka_unit_test(what_is_missing_is_told), cmocka_unit_test(columns_stay_in_line),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -14,6 +14,7 @@
 #include "model/mask.h"
 
 enum { FLAG_BITS = 16, TIME_WIDTH = 30, PROCESS_MOST = 32, OBJECT_MOST = 48, KIND_MOST = 24 };
+enum { SESSION_NEW = 1, SESSION_JOIN = 4 }; /* NT_SESSION_… of <nt/log.h>, which is the writing half's */
 
 /* ---- Columns ---- */
 
@@ -161,6 +162,23 @@ static void write_session(struct nt_buffer *out, const struct nt_export_event *l
 
 /* ---- Lines ---- */
 
+/* What became of a session: the value says it, the argument what it has to do with. */
+static void write_session_event(struct nt_buffer *out, const struct nt_event *event)
+{
+    static const char *const whats[] = { "code ", "new", "end", "standing", "join" };
+    bool known = event->value > 0 && event->value < sizeof whats / sizeof *whats;
+    nt_buffer_text(out, whats[known ? event->value : 0]);
+    if (!known) {
+        nt_buffer_u64(out, event->value);
+    } else if (event->value == SESSION_NEW && event->argument != 0) {
+        nt_buffer_text(out, " in ");
+        nt_buffer_hex64(out, event->argument);
+    } else if (event->value == SESSION_JOIN) {
+        nt_buffer_text(out, " from read #");
+        nt_buffer_u64(out, event->argument);
+    }
+}
+
 static void write_change(struct nt_buffer *out, const struct nt_event *event)
 {
     if (event->setter == 0 && event->value == event->argument) {
@@ -183,7 +201,10 @@ void nt_export_text_event(const struct nt_export_event *line, struct nt_export_l
     if (event->kind == NT_MODEL_KIND_MASK && event->ring == NT_EVENT_NO_RING) {
         write_change(out, event);
     } else {
-        write_amount(out, event->kind, event->value);
+        if (event->kind == NT_MODEL_KIND_SESSION)
+            write_session_event(out, event);
+        else
+            write_amount(out, event->kind, event->value);
         nt_buffer_text(out, "  #");
         nt_buffer_u64(out, event->count);
         nt_buffer_text(out, "  total ");
@@ -191,7 +212,8 @@ void nt_export_text_event(const struct nt_export_event *line, struct nt_export_l
     }
     if (event->merged > 1)
         nt_buffer_print(out, "  of %u events", event->merged);
-    if (event->argument != 0 && !(event->flags & NT_RECORD_DATA) && event->ring != NT_EVENT_NO_RING) {
+    if (event->argument != 0 && !(event->flags & NT_RECORD_DATA) && event->ring != NT_EVENT_NO_RING &&
+        event->kind != NT_MODEL_KIND_SESSION) {
         nt_buffer_text(out, "  argument ");
         nt_buffer_u64(out, event->argument);
     }

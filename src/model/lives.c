@@ -37,6 +37,7 @@ struct nt_lives {
     struct nt_model_index index;
     size_t index_room;
     struct nt_model_memory *memory; /* of entries and what they say */
+    size_t bytes;                   /* of that */
     struct nt_buffer text;
     struct entry *last; /* that was found */
 };
@@ -62,6 +63,7 @@ static void forget(struct nt_lives *lives)
     nt_model_memory_free(lives->memory);
     nt_model_index_fini(&lives->index);
     lives->memory = NULL;
+    lives->bytes = 0;
     lives->index_room = 0;
     lives->count = 0;
     lives->last = NULL;
@@ -77,6 +79,11 @@ void nt_lives_free(struct nt_lives *take_lives)
     free(take_lives->entries);
     free(take_lives->anywhere);
     free(take_lives);
+}
+
+size_t nt_lives_bytes(const struct nt_lives *lives)
+{
+    return lives->bytes;
 }
 
 const struct nt_model *nt_lives_model(const struct nt_lives *lives)
@@ -136,6 +143,18 @@ static bool make_room(struct nt_lives *lives)
     return true;
 }
 
+static void *take_zeros(struct nt_lives *lives, size_t size)
+{
+    lives->bytes += size;
+    return nt_model_memory_zero(&lives->memory, size);
+}
+
+static void *take_copy(struct nt_lives *lives, const void *data, size_t size)
+{
+    lives->bytes += size;
+    return nt_model_memory_copy(&lives->memory, data, size);
+}
+
 /* The entry of those numbers, a new one if there is none. NULL: out of memory. */
 static struct entry *find_entry(struct nt_lives *lives, const struct sought *sought)
 {
@@ -144,7 +163,7 @@ static struct entry *find_entry(struct nt_lives *lives, const struct sought *sou
     uint32_t *cell = cell_of(lives, sought);
     if (*cell != NT_MODEL_NONE)
         return lives->entries[*cell];
-    struct entry *entry = nt_model_memory_zero(&lives->memory, sizeof *entry);
+    struct entry *entry = take_zeros(lives, sizeof *entry);
     if (!entry)
         return NULL;
     entry->number = sought->number;
@@ -158,7 +177,7 @@ static struct entry *find_entry(struct nt_lives *lives, const struct sought *sou
 
 static bool keep(struct nt_lives *lives, struct nt_bytes *bytes)
 {
-    const char *copy = nt_model_memory_copy(&lives->memory, bytes->data, bytes->size);
+    const char *copy = take_copy(lives, bytes->data, bytes->size);
     if (copy)
         bytes->data = copy;
     return copy != NULL;
@@ -177,9 +196,8 @@ static uint32_t model_program(const struct nt_model *model, uint32_t number)
 
 static struct nt_source_kind *keep_kind(struct nt_lives *lives, const struct nt_source_kind *declared)
 {
-    struct nt_source_kind *kind = nt_model_memory_copy(&lives->memory, declared, sizeof *declared);
-    struct nt_source_field *fields = nt_model_memory_copy(&lives->memory, declared->fields,
-                                                          declared->field_count * sizeof *fields);
+    struct nt_source_kind *kind = take_copy(lives, declared, sizeof *declared);
+    struct nt_source_field *fields = take_copy(lives, declared->fields, declared->field_count * sizeof *fields);
     if (!kind || !fields || !keep(lives, &kind->name))
         return NULL;
     for (size_t i = 0; i < kind->field_count; i++) {
@@ -196,7 +214,7 @@ static bool keep_kinds(struct nt_lives *lives, struct nt_lives_program *program,
     if (!from->declared)
         return true;
     if (!program->kinds)
-        program->kinds = nt_model_memory_zero(&lives->memory, KINDS * sizeof *program->kinds);
+        program->kinds = take_zeros(lives, KINDS * sizeof *program->kinds);
     for (unsigned kind = 0; program->kinds && kind < KINDS; kind++) {
         if (program->kinds[kind] || !from->declared[kind])
             continue;
@@ -330,7 +348,7 @@ static bool pick(struct nt_lives *lives, struct entry *entry, uint32_t index)
         return true;
     }
     if (!entry->near)
-        entry->near = nt_model_memory_zero(&lives->memory, lives->path_count * sizeof *entry->near);
+        entry->near = take_zeros(lives, lives->path_count * sizeof *entry->near);
     struct descent descent = { .lives = lives, .positions = entry->near };
     if (!entry->near)
         return false;
@@ -408,6 +426,25 @@ static bool fill_known(struct nt_lives *lives, struct entry *entry, uint32_t ind
     return pick(lives, entry, index);
 }
 
+/* What is said of a life later than that it is there. */
+static bool fill_remote(struct nt_lives *lives, struct nt_life *life, uint32_t index)
+{
+    const struct nt_source_rare *rare = lives->model.objects[index].told.rare;
+    if (!rare)
+        return true;
+    struct nt_bytes node = rare->remote_node, process = rare->remote_process;
+    if (!keep(lives, &node) || !keep(lives, &process))
+        return false;
+    life->remote_node = node;
+    life->remote_process = process;
+    return true;
+}
+
+static bool is_whole(const struct nt_life *life)
+{
+    return life->known && life->remote_node.size > 0 && life->remote_process.size > 0;
+}
+
 static bool fill_life(struct nt_lives *lives, struct entry *entry)
 {
     uint32_t program = model_program(&lives->model, entry->number);
@@ -416,8 +453,33 @@ static bool fill_life(struct nt_lives *lives, struct entry *entry)
     if (program != NT_MODEL_NONE)
         index = nt_model_find(&lives->model, program, entry->life.object, entry->life.generation);
     if (index != NT_MODEL_NONE)
-        return fill_known(lives, entry, index);
+        return (entry->life.known || fill_known(lives, entry, index)) && fill_remote(lives, &entry->life, index);
     return entry->life.path.size > 0 || fill_unknown(lives, entry);
+}
+
+/* Notes of which programs anything is picked. */
+static int pick_programs(struct nt_lives *lives)
+{
+    struct nt_model_selection selection __attribute__((cleanup(nt_model_selection_fini))) = { 0 };
+    int error = nt_model_selection_init(&selection, &lives->model);
+    for (size_t i = 0; i < lives->path_count && error >= 0; i++)
+        error = nt_model_select(&selection, lives->paths[i], true);
+    if (error >= 0)
+        error = nt_model_selection_close(&selection);
+    for (uint32_t i = 0; i < lives->model.program_count && error >= 0; i++) {
+        struct nt_lives_program *program = find_program(lives, lives->model.programs[i].told.number);
+        if (!program)
+            return -ENOMEM;
+        program->picked = program->picked || lives->path_count == 0 || selection.programs[i] != NT_MODEL_PICKED_NOT;
+    }
+    return error < 0 ? error : 0;
+}
+
+/* Programs alone, of which there may be many, do not make it full. */
+static bool is_full(const struct nt_lives *lives)
+{
+    return lives->count > NT_LIVES_MOST + 2 * (size_t)lives->model.program_count ||
+           lives->bytes > NT_LIVES_BYTES + 8192 * (size_t)lives->model.program_count;
 }
 
 const struct nt_life *nt_lives_find(struct nt_lives *lives, uint32_t program, uint32_t object, uint32_t generation)
@@ -425,12 +487,17 @@ const struct nt_life *nt_lives_find(struct nt_lives *lives, uint32_t program, ui
     const struct sought sought = { lives, program, object, generation };
     if (lives->last && is_entry(lives->last, &sought))
         return &lives->last->life;
+    if (is_full(lives)) {
+        forget(lives);
+        if (pick_programs(lives) != 0)
+            return NULL;
+    }
     const struct nt_lives_program *of = find_program(lives, program);
     struct entry *entry = of ? find_entry(lives, &sought) : NULL;
     if (!entry)
         return NULL;
     entry->life.program = of;
-    if (!entry->life.known && entry->round != lives->round && !fill_life(lives, entry))
+    if (!is_whole(&entry->life) && entry->round != lives->round && !fill_life(lives, entry))
         return NULL;
     lives->last = entry;
     return &entry->life;
@@ -468,24 +535,6 @@ static int settle_paths(struct nt_lives *lives)
     return found < 0 ? found : 0;
 }
 
-/* Notes of which programs anything is picked. */
-static int pick_programs(struct nt_lives *lives)
-{
-    struct nt_model_selection selection __attribute__((cleanup(nt_model_selection_fini))) = { 0 };
-    int error = nt_model_selection_init(&selection, &lives->model);
-    for (size_t i = 0; i < lives->path_count && error >= 0; i++)
-        error = nt_model_select(&selection, lives->paths[i], true);
-    if (error >= 0)
-        error = nt_model_selection_close(&selection);
-    for (uint32_t i = 0; i < lives->model.program_count && error >= 0; i++) {
-        struct nt_lives_program *program = find_program(lives, lives->model.programs[i].told.number);
-        if (!program)
-            return -ENOMEM;
-        program->picked = program->picked || lives->path_count == 0 || selection.programs[i] != NT_MODEL_PICKED_NOT;
-    }
-    return error < 0 ? error : 0;
-}
-
 int nt_lives_take(struct nt_lives *lives, struct nt_model *take_model)
 {
     bool first = lives->model.program_count == 0;
@@ -494,7 +543,7 @@ int nt_lives_take(struct nt_lives *lives, struct nt_model *take_model)
     *take_model = (struct nt_model){ 0 };
     lives->round++;
     lives->last = NULL;
-    if (first || lives->count > NT_LIVES_MOST + 2 * (size_t)lives->model.object_count)
+    if (first)
         forget(lives);
     int error = first ? settle_paths(lives) : 0;
     return error == 0 ? pick_programs(lives) : error;

@@ -13,7 +13,8 @@
 #include "model/objects.h"
 #include "model/path.h"
 
-#define NT_LIVES_MOST 65536u /* kept of what is not in the newest snapshot any more */
+#define NT_LIVES_MOST 65536u              /* that are kept at once … */
+#define NT_LIVES_BYTES ((size_t)64 << 20) /* … with what they say; beyond that all are let go and looked for anew */
 
 struct nt_lives_program {
     uint32_t number;           /* within the source */
@@ -34,6 +35,7 @@ struct nt_life {
     struct nt_bytes name;  /* "#slot.generation" if it has none */
     struct nt_bytes path;  /* as nt_model_path_append writes it */
     struct nt_bytes below; /* the part of that behind the program; "" for the program's own object */
+    struct nt_bytes remote_node, remote_process; /* the other end; size 0: no snapshot has told yet */
 };
 
 struct nt_lives;
@@ -47,11 +49,13 @@ int nt_lives_take(struct nt_lives *lives, struct nt_model *take_model);
 /* The newest one that was taken. */
 const struct nt_model *nt_lives_model(const struct nt_lives *lives);
 
-/* Whose event it is. It stands until the next nt_lives_take. NULL: out of memory. What no snapshot told of is made up,
-   with `known` false, and looked for again after the next nt_lives_take. */
+/* Whose event it is. It stands until the next call of these. NULL: out of memory. What no snapshot told of is made up,
+   with `known` false, and looked for again after the next nt_lives_take, as is the other end. */
 const struct nt_life *nt_lives_find(struct nt_lives *lives, uint32_t program, uint32_t object, uint32_t generation);
 /* Likewise a program. */
 const struct nt_lives_program *nt_lives_program(struct nt_lives *lives, uint32_t program);
+/* Memory that is used for what was asked for, besides the snapshot. */
+size_t nt_lives_bytes(const struct nt_lives *lives);
 /* A user-defined kind of the program, or NULL: not known. */
 const struct nt_source_kind *nt_life_declared(const struct nt_life *life, unsigned kind);
 /* Name of an event kind in the program: built in, declared, or "kind-N" (written to room). */

@@ -36,6 +36,8 @@ static void end(void)
         nt_model_path_free(paths[--path_count]);
 }
 
+static struct nt_source_rare rare; /* of orders; all zeros: nothing */
+
 /* Programs 7 (alpha/worker) and 9 (beta/orders); under each tcp, and under that orders, "a/b", one without a name. */
 static void feed(struct nt_model *model, unsigned without)
 {
@@ -56,6 +58,7 @@ static void feed(struct nt_model *model, unsigned without)
             struct nt_source_object object = feed_object(programs[i].number, slot, slot > 1, names[slot]);
             object.tallies = reads;
             object.tally_count = 1;
+            object.rare = slot == 2 && rare.remote_node.size > 0 ? &rare : NULL;
             if (slot == 0 || slot != without)
                 assert_int_equal(nt_model_add_object(model, &object), 0);
         }
@@ -108,6 +111,29 @@ static void names_what_is_known(void **state)
     life = nt_lives_find(lives, 9, 0, 1);
     is(life->path, "beta/orders");
     is(life->below, "");
+    end();
+}
+
+/* The other end may be told of later. */
+static void learns_of_the_other_end(void **state)
+{
+    (void)state;
+    begin(NULL, NULL);
+    take(0);
+    assert_int_equal(nt_lives_find(lives, 7, 2, 1)->remote_node.size, 0);
+    rare.remote_node = feed_bytes("beta");
+    take(0);
+    is(nt_lives_find(lives, 7, 2, 1)->remote_node, "beta");
+    assert_int_equal(nt_lives_find(lives, 7, 2, 1)->remote_process.size, 0);
+    rare.remote_process = feed_bytes("sink");
+    take(0);
+    is(nt_lives_find(lives, 7, 2, 1)->remote_node, "beta");
+    is(nt_lives_find(lives, 7, 2, 1)->remote_process, "sink");
+    is(nt_lives_find(lives, 7, 2, 1)->path, "alpha/worker/tcp/orders");
+    assert_int_equal(nt_lives_find(lives, 7, 3, 1)->remote_process.size, 0);
+    rare = (struct nt_source_rare){ 0 };
+    take(2);
+    is(nt_lives_find(lives, 7, 2, 1)->remote_process, "sink");
     end();
 }
 
@@ -219,20 +245,56 @@ static void is_bounded(void **state)
     for (uint32_t generation = 1; generation < 3 * NT_LIVES_MOST; generation++) {
         const struct nt_life *life = nt_lives_find(lives, 7, 2, generation);
         assert_true(life && life->known == (generation == 1));
-        if (generation % 1000 == 0)
+        if (generation % 10000 == 0)
             take(0);
+        if (generation % 1000 == 0)
+            assert_true(nt_lives_program(lives, 7)->picked && nt_lives_program(lives, 9)->picked);
     }
     assert_true(nt_lives_find(lives, 7, 2, 1)->known);
     assert_true(nt_life_picked(lives, nt_lives_find(lives, 7, 2, 1), 1));
     end();
 }
 
+/* Many objects under one with a long path: as bytes that are no text it is four times as long. */
+static void long_paths_are_bounded(void **state)
+{
+    enum { DEEP = 47, MANY = 20000 };
+    static char name[255];
+    struct nt_model model = { 0 };
+    const struct nt_source_program program = feed_program(7, "alpha", "worker", 10);
+    (void)state;
+    memset(name, 0xff, sizeof name);
+    begin("alpha", NULL);
+    nt_model_source(&model);
+    assert_int_equal(nt_model_add_program(&model, &program), 0);
+    for (uint32_t slot = 0; slot < DEEP + MANY; slot++) {
+        struct nt_source_object object = feed_object(7, slot, slot < DEEP ? slot - 1 : DEEP - 1, "x");
+        object.parent_generation = slot > 0;
+        object.name = (struct nt_bytes){ name, sizeof name };
+        assert_int_equal(nt_model_add_object(&model, &object), 0);
+    }
+    assert_int_equal(nt_model_link(&model), 0);
+    assert_int_equal(nt_lives_take(lives, &model), 0);
+    for (uint32_t slot = 0; slot < DEEP + MANY; slot++) {
+        const struct nt_life *life = nt_lives_find(lives, 7, slot, 1);
+        assert_true(life && life->known && nt_life_picked(lives, life, 1));
+        assert_true(slot < DEEP || life->path.size > 40000);
+        assert_in_range(nt_lives_bytes(lives), 1, NT_LIVES_BYTES + (1 << 20)); /* of some 800 MB */
+    }
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_what_is_known),      cmocka_unit_test(makes_names_for_what_is_not),
-        cmocka_unit_test(remembers_what_was_there), cmocka_unit_test(picks_as_a_selection_does),
-        cmocka_unit_test(picks_by_any_path),        cmocka_unit_test(is_bounded),
+        cmocka_unit_test(names_what_is_known),
+        cmocka_unit_test(makes_names_for_what_is_not),
+        cmocka_unit_test(learns_of_the_other_end),
+        cmocka_unit_test(remembers_what_was_there),
+        cmocka_unit_test(picks_as_a_selection_does),
+        cmocka_unit_test(picks_by_any_path),
+        cmocka_unit_test(is_bounded),
+        cmocka_unit_test(long_paths_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
