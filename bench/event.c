@@ -140,7 +140,7 @@ static int many_init(struct many *many, nt_log *log)
     return 0;
 }
 
-enum { FLOOR, ALONE, OFF, OFF_CALL, ON, ON_CALL, AT, SHARED, COLD_OTHERS, VARIANTS };
+enum { FLOOR, ALONE, OFF, OFF_CALL, ON, ON_CALL, AT, SHARED, HISTOGRAM, COLD_OTHERS, VARIANTS };
 enum { COLD = 1, COLD_VARIANTS };
 
 static void report(const struct bench_samples *samples)
@@ -153,6 +153,7 @@ static void report(const struct bench_samples *samples)
         [ON_CALL] = { .name = "event-on-call" },
         [AT] = { .name = "event-at", .max_ratio = 0.45 },
         [SHARED] = { .name = "event-shared", .max_ratio = 3 },
+        [HISTOGRAM] = { .name = "event-histogram" },
         [COLD_OTHERS] = { .name = "event-cold-others" },
     };
     for (int i = ALONE; i < VARIANTS; i++) {
@@ -165,11 +166,15 @@ static void report(const struct bench_samples *samples)
 
 static void compare_few(nt_log *log, struct floor64 *floor, struct many *many, struct bench_samples *samples)
 {
-    struct few on, off, alone, shared;
+    struct few on, off, alone, shared, histogram;
     few_init(&on, log, "on-", NT_MASK_DEFAULT);
     few_init(&off, log, "off-", 0);
     few_init(&alone, log, "alone-", 0);
     shared_init(&shared, log);
+    few_init(&histogram, log, "histogram-", NT_MASK_DEFAULT);
+    for (uint32_t i = 0; i < FEW; i++) {
+        (void)nt_object_histogram(histogram.objects[i], NT_WRITE);
+    }
     const struct bench_variant variants[VARIANTS] = {
         [FLOOR] = { "floor64", floor64_run, floor, NULL },
         [ALONE] = { "count-alone", run_count_alone, &alone, NULL },
@@ -179,6 +184,7 @@ static void compare_few(nt_log *log, struct floor64 *floor, struct many *many, s
         [ON_CALL] = { "event-on-call", run_call, &on, NULL },
         [AT] = { "event-at", run_at, &on, NULL },
         [SHARED] = { "event-shared", run_on, &shared, NULL },
+        [HISTOGRAM] = { "event-histogram", run_on, &histogram, NULL },
         [COLD_OTHERS] = { "event-cold-others", run_cold, many, NULL },
     };
     run_on(&on, 2 * RING / 64); /* the ring has all its memory */
@@ -232,8 +238,8 @@ static int measure(void)
 int main(int argc, char **argv)
 {
     static const struct bench_case cases[] = {
-        { "count-alone event-off event-off-call event-on event-on-call event-at event-shared event-cold-others "
-          "event-cold",
+        { "count-alone event-off event-off-call event-on event-on-call event-at event-shared event-histogram "
+          "event-cold-others event-cold",
           measure },
     };
     return bench_main(argc, argv, cases, sizeof cases / sizeof cases[0]);

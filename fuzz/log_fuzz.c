@@ -96,12 +96,32 @@ static void take_tallies(const struct nt_source_tally *tallies, size_t count)
     }
 }
 
+static void take_histograms(const struct nt_source_rare *rare)
+{
+    for (size_t i = 0; i < rare->histogram_count; i++) {
+        const struct nt_source_histogram *histogram = &rare->histograms[i];
+        uint64_t next = 0;
+        if (histogram->kind == 0 || histogram->kind >= NT_LAYOUT_CONTINUATION || histogram->bucket_count == 0 ||
+            (i > 0 && histogram->kind <= rare->histograms[i - 1].kind)) {
+            fail("a histogram that cannot be");
+        }
+        for (size_t k = 0; k < histogram->bucket_count; k++) {
+            const struct nt_source_bucket *bucket = &histogram->buckets[k];
+            if (bucket->count == 0 || bucket->low < next || bucket->high < bucket->low || (k > 0 && next == 0)) {
+                fail("a bucket that cannot be");
+            }
+            next = bucket->high + 1;
+        }
+    }
+}
+
 static void take_rare(const struct nt_source_rare *rare)
 {
     uint32_t directions = 0;
     if (rare == NULL) {
         return;
     }
+    take_histograms(rare);
     touch(rare->remote_node.data, rare->remote_node.size);
     touch(rare->remote_process.data, rare->remote_process.size);
     if (rare->remote_node.size > NT_LAYOUT_NAME || rare->remote_process.size > NT_LAYOUT_NAME) {
@@ -283,6 +303,9 @@ static void make_objects(void)
     block = build_block(&build, 8, 1);
     build_tally(&block->tally[1], 3, 30);
     block->kind[1] = 4;
+    block->histogram[1] = 20;
+    struct nt_layout_histogram *histogram = build_histogram(&build, 20, 1, 4);
+    histogram->count[0] = histogram->count[9] = histogram->count[NT_LAYOUT_BUCKETS - 1] = 1;
     build.objects[0].extras = 2;
     struct nt_layout_extra *extra = build_extra(&build, 2, 0, 1);
     extra->holds = NT_EXTRA_CLOSED | NT_EXTRA_BASE | NT_EXTRA_LINEAGE;

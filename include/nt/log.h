@@ -159,6 +159,14 @@ NT_API int nt_object_link_set(nt_object object, uint32_t direction, uint32_t pai
    one of those given was given before, neither is taken. */
 NT_API int nt_object_remote_set(nt_object object, const char *node, const char *process);
 
+/* ---- Histograms ---- */
+
+/* From now on keeps how many values of that kind lie between which powers of 2^(1/8), in 4 KiB of the log's memory.
+   Before the first count of the kind, else -EBUSY; again is 0. A successor keeps them too, from zero; those of a closed
+   object end once its sums are in its parent's. Counts of that kind go the slow way, at some four times the cost.
+   0, -EINVAL (no kind, or one that happens once a life: open, close, epoch), -ENOENT (closed), -ENOSPC. */
+NT_API int nt_object_histogram(nt_object object, nt_kind kind);
+
 /* ---- Sessions ---- */
 
 /* A session is an application's: any id that is not 0. Every count belongs to the session of its object at that moment,

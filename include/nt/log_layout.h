@@ -43,7 +43,7 @@ enum nt_layout_region_id {
     NT_REGION_CONTROL = 4,     /* uint64_t[]: a word an object; the only part that others may write, with: */
     NT_REGION_CHANGES = 5,     /* struct nt_layout_change[]: who changed it last */
     NT_REGION_OBJECTS = 6,     /* struct nt_layout_object[] */
-    NT_REGION_BLOCKS = 7,      /* units of 64 bytes: further tallies; unit 0 is never used */
+    NT_REGION_BLOCKS = 7,      /* units of 64 bytes: further tallies, histograms; unit 0 is never used */
     NT_REGION_STRINGS = 8,     /* units of 16 bytes: names, struct nt_layout_note; unit 0 is never used */
     NT_REGION_RINGS = 9,       /* struct nt_layout_ring[]: the directory */
     NT_REGION_RECORDS = 10,    /* the rings themselves */
@@ -146,7 +146,8 @@ struct nt_layout_live {
     uint64_t given_unknown;                    /* not 0: some that were given up are not in NT_REGION_GIVEN */
     uint64_t clock_pairs;                      /* written so far, the newest NT_LAYOUT_CLOCK_PAIRS are kept; release */
     struct nt_layout_clock_pair clock[NT_LAYOUT_CLOCK_PAIRS];
-    uint8_t unused[4096 - 208 - 24 * NT_LAYOUT_CLOCK_PAIRS];
+    uint32_t free_histogram; /* head of the list of free histograms */
+    uint8_t unused[4096 - 208 - 24 * NT_LAYOUT_CLOCK_PAIRS - 4];
 };
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_live) == 4096);
 NT_LAYOUT_AT(nt_layout_live, slots, 24);
@@ -225,12 +226,66 @@ struct nt_layout_tally_block { /* 4 units: tallies of further kinds */
     uint32_t next;             /* units, 0 none */
     uint32_t owner;            /* slot */
     uint8_t kind[4];           /* 0 none; release */
-    uint32_t spare0[5];
+    uint32_t histogram[4];     /* of each tally, in units, 0 none; fixed while its kind stands */
+    uint32_t spare0;
     struct nt_layout_tally tally[4];
     struct nt_layout_pair settled[4];
     uint64_t spare1[4];
 } __attribute__((aligned(64)));
 NT_LAYOUT_ASSERT(sizeof(struct nt_layout_tally_block) == 256);
+
+/* A histogram of a tally's values: how many lie in each bucket. Bucket 0 is for 0; bucket n for what is above
+   2^((n - 2) / 8) and not above 2^((n - 1) / 8), which is the exponential histogram of scale 3 (of OpenTelemetry, of
+   Prometheus' native ones) with index n - 2. Bucket 1 is for 1, and 513 ends at 2^64. A tally that has one lies in a
+   tally block, never in the object's entry. */
+#define NT_LAYOUT_BUCKETS 514u
+#define NT_LAYOUT_HISTOGRAM_UNITS 65u
+struct nt_layout_histogram {
+    uint32_t next;  /* while it is free: units, 0 none */
+    uint32_t owner; /* slot */
+    uint8_t kind;
+    uint8_t scale; /* 3 */
+    uint8_t spare0[6];
+    uint64_t count[NT_LAYOUT_BUCKETS]; /* the sum of these may be one event behind the tally's count */
+    uint64_t spare1[4];
+} __attribute__((aligned(64)));
+NT_LAYOUT_ASSERT(sizeof(struct nt_layout_histogram) == NT_LAYOUT_HISTOGRAM_UNITS * 64);
+NT_LAYOUT_AT(nt_layout_histogram, count, 16);
+
+/* 2^(j / 8) for j = 0 … 7, times 2^63, rounded down: all but the first are irrational, so that what is above the one
+   is above the other. Behind them the largest number there is. */
+static inline uint64_t nt_layout_root_(uint32_t j)
+{
+    static const uint64_t roots[9] = {
+        UINT64_C(0x8000000000000000), UINT64_C(0x8b95c1e3ea8bd6e6), UINT64_C(0x9837f0518db8a96f),
+        UINT64_C(0xa5fed6a9b15138ea), UINT64_C(0xb504f333f9de6484), UINT64_C(0xc5672a115506dadd),
+        UINT64_C(0xd744fccad69d6af4), UINT64_C(0xeac0c6e7dd24392e), UINT64_MAX,
+    };
+    return roots[j];
+}
+
+/* The bucket of a value. Each eighth of the way from a power of two to the next but the last has one root in it, so
+   that one comparison tells on which side of it the value is. */
+static inline uint32_t nt_layout_bucket_(uint64_t value)
+{
+    if (!value)
+        return 0;
+    uint32_t zeros = (uint32_t)__builtin_clzll(value);
+    uint64_t mantissa = value << zeros;
+    uint32_t eighth = (uint32_t)(mantissa >> 60) & 7;
+    uint32_t above = eighth + (mantissa > nt_layout_root_(eighth + 1)); /* roots that it is above, but for the first */
+    return 8 * (63 - zeros) + above + 1 + (mantissa > nt_layout_root_(0));
+}
+
+/* The largest value of a bucket; one more than the largest of the bucket before it is its smallest. Where that is more,
+   no value falls into the bucket. */
+static inline uint64_t nt_layout_bucket_high_(uint32_t bucket)
+{
+    if (!bucket)
+        return 0;
+    uint32_t power = (bucket - 1) / 8;
+    return power < 64 ? nt_layout_root_((bucket - 1) % 8) >> (63 - power) : UINT64_MAX;
+}
 
 enum {
     NT_EXTRA_BASE = 1u,   /* `base` holds */
@@ -244,7 +299,7 @@ struct nt_layout_extra { /* 2 units: sums about one kind of an object that are n
     uint8_t kind;
     uint8_t holds; /* NT_EXTRA_…; release */
     uint16_t spare0;
-    uint32_t histogram;            /* place kept: units */
+    uint32_t spare2;
     struct nt_layout_pair base;    /* counted before this log knew the object */
     struct nt_layout_pair closed;  /* of children that are gone */
     struct nt_layout_pair lineage; /* of all predecessors */

@@ -331,9 +331,9 @@ static void links(void **state)
         { NT_NOTE_LINK_WRITE | NT_NOTE_LINK_READ, NT_PAIR_BYTES, FEED_BYTES("\177") },
     };
     static const struct nt_source_rare rare[] = {
-        { FEED_BYTES("n\033[2J"), FEED_BYTES("sink\""), ends, 2 },
-        { FEED_BYTES("alpha"), { NULL, 0 }, NULL, 0 },
-        { { NULL, 0 }, FEED_BYTES("beta"), ends + 2, 1 },
+        { FEED_BYTES("n\033[2J"), FEED_BYTES("sink\""), ends, 2, NULL, 0 },
+        { FEED_BYTES("alpha"), { NULL, 0 }, NULL, 0, NULL, 0 },
+        { { NULL, 0 }, FEED_BYTES("beta"), ends + 2, 1, NULL, 0 },
     };
     struct nt_model model = { 0 };
     const struct nt_source_program program = feed_program(0, "n", "p", 7);
@@ -364,6 +364,50 @@ static void links(void **state)
     assert_non_null(strstr(text, "    x  channel\n"));
     free(json);
     free(text);
+    nt_model_fini(&model);
+}
+
+static void histograms(void **state)
+{
+    (void)state;
+    static const struct nt_source_bucket buckets[] = { { 0, 0, 1 }, { 96, 104, 1 }, { 940, 1024, UINT64_MAX } };
+    static const struct nt_source_histogram kept[] = { { 2, buckets, 3 }, { 3, buckets + 1, 1 } };
+    static const struct nt_source_rare rare = { .histograms = kept, .histogram_count = 2 };
+    struct nt_model model = { 0 };
+    const struct nt_source_program program = feed_program(0, "n", "p", 7);
+    struct nt_source_object object = feed_object(0, 1, 0, "x");
+    object.parent_generation = 0;
+    object.tallies = orders_sums;
+    object.tally_count = 2;
+    object.base = old_sums;
+    object.base_count = 1;
+    object.rare = &rare;
+    assert_int_equal(nt_model_add_program(&model, &program), 0);
+    add(&model, &object);
+    assert_int_equal(nt_model_link(&model), 0);
+    const struct nt_export_input input = { .model = &model };
+    char *json = written(nt_export_json.stat, &input);
+    assert_non_null(strstr(json, "\"tallies\":{\"write\":{\"count\":3,\"total\":30,\"max\":20,\"mean\":10,"
+                                 "\"last\":1000000000},"
+                                 "\"read\":{\"count\":3,\"total\":10,\"max\":5,\"mean\":3.333333,\"last\":0,"
+                                 "\"histogram\":{\"p50\":{\"low\":940,\"high\":1024},"
+                                 "\"p90\":{\"low\":940,\"high\":1024},\"p99\":{\"low\":940,\"high\":1024},"
+                                 "\"buckets\":[{\"low\":0,\"high\":0,\"count\":1},"
+                                 "{\"low\":96,\"high\":104,\"count\":1},"
+                                 "{\"low\":940,\"high\":1024,\"count\":18446744073709551615}]}}},\"closed\""));
+    free(json);
+    char *text = written(nt_export_text.stat, &input);
+    assert_non_null(strstr(text, "\n      (read: half up to 1024, 90% up to 1024, 99% up to 1024)\n"
+                                 "      (ping: half up to 104, 90% up to 104, 99% up to 104)\n"
+                                 "      (before the log)"));
+    free(text);
+    struct nt_model_selection selection;
+    select_paths(&selection, &model, (const char *const[]){ "x/write", NULL });
+    const struct nt_export_input picked = { .model = &model, .selection = &selection };
+    text = written(nt_export_text.stat, &picked);
+    assert_null(strstr(text, "half up to"));
+    free(text);
+    nt_model_selection_fini(&selection);
     nt_model_fini(&model);
 }
 
@@ -656,11 +700,14 @@ static void ages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_tree),     cmocka_unit_test(json_branches), cmocka_unit_test(numbers),
-        cmocka_unit_test(exact_numbers), cmocka_unit_test(text_tree),     cmocka_unit_test(bases),
-        cmocka_unit_test(links),         cmocka_unit_test(text_branches), cmocka_unit_test(closed_in_an_ended_program),
-        cmocka_unit_test(programs),      cmocka_unit_test(loss),          cmocka_unit_test(hostile_names),
-        cmocka_unit_test(deep_trees),    cmocka_unit_test(large_trees),   cmocka_unit_test(formats),
+        cmocka_unit_test(json_tree),     cmocka_unit_test(json_branches),
+        cmocka_unit_test(numbers),       cmocka_unit_test(exact_numbers),
+        cmocka_unit_test(text_tree),     cmocka_unit_test(bases),
+        cmocka_unit_test(links),         cmocka_unit_test(histograms),
+        cmocka_unit_test(text_branches), cmocka_unit_test(closed_in_an_ended_program),
+        cmocka_unit_test(programs),      cmocka_unit_test(loss),
+        cmocka_unit_test(hostile_names), cmocka_unit_test(deep_trees),
+        cmocka_unit_test(large_trees),   cmocka_unit_test(formats),
         cmocka_unit_test(ages),
     };
     return cmocka_run_group_tests_name("export/export", tests, NULL, NULL);

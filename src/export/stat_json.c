@@ -7,6 +7,7 @@
 #include <nt/log_layout.h>
 
 #include "export/parts.h"
+#include "model/histogram.h"
 #include "model/kinds.h"
 
 #define DEPTH 100u
@@ -33,8 +34,40 @@ static void u64_member(struct nt_json *json, const char *key, uint64_t number)
 
 #define APPEND(out, literal) nt_buffer_append(out, literal, sizeof(literal) - 1)
 
+static void write_bounds(struct nt_json *json, const char *key, const struct nt_source_bucket *bucket)
+{
+    nt_json_key(json, key);
+    nt_json_object(json);
+    u64_member(json, "low", bucket->low);
+    u64_member(json, "high", bucket->high);
+    nt_json_object_end(json);
+}
+
+/* Quantiles are told by the bucket that they lie in: no more is known. */
+static void write_histogram(struct nt_json *json, const struct nt_source_histogram *histogram)
+{
+    nt_json_key(json, "histogram");
+    nt_json_object(json);
+    write_bounds(json, "p50", nt_model_quantile(histogram, 500));
+    write_bounds(json, "p90", nt_model_quantile(histogram, 900));
+    write_bounds(json, "p99", nt_model_quantile(histogram, 990));
+    nt_json_key(json, "buckets");
+    nt_json_array(json);
+    for (size_t i = 0; i < histogram->bucket_count; i++) {
+        const struct nt_source_bucket *bucket = &histogram->buckets[i];
+        nt_json_object(json);
+        u64_member(json, "low", bucket->low);
+        u64_member(json, "high", bucket->high);
+        u64_member(json, "count", bucket->count);
+        nt_json_object_end(json);
+    }
+    nt_json_array_end(json);
+    nt_json_object_end(json);
+}
+
 /* `full`: with maximum and time, else only what sums have. Most of the output is this: it is put together here. */
-static void write_sum(struct nt_json *json, const struct nt_source_tally *sum, bool full)
+static void write_sum(struct nt_json *json, const struct nt_source_tally *sum, bool full,
+                      const struct nt_source_histogram *histogram)
 {
     struct nt_buffer *out = json->out;
     APPEND(out, "{\"count\":");
@@ -54,6 +87,9 @@ static void write_sum(struct nt_json *json, const struct nt_source_tally *sum, b
         APPEND(out, ",\"last\":");
         nt_buffer_u64(out, sum->last);
     }
+    json->comma = true;
+    if (histogram)
+        write_histogram(json, histogram);
     APPEND(out, "}");
     json->comma = true;
 }
@@ -75,14 +111,15 @@ static void write_sums(struct writer *writer, const char *key, uint32_t index, c
                        size_t count)
 {
     struct nt_json *json = &writer->json;
-    bool full = strcmp(key, "base") != 0;
+    bool full = strcmp(key, "base") != 0, own = strcmp(key, "tallies") == 0;
+    const struct nt_source_object *told = &writer->input->model->objects[index].told;
     nt_json_key(json, key);
     nt_json_object(json);
     for (size_t i = 0; i < count; i++) {
         if (!nt_model_selected(writer->input->selection, index, sums[i].kind))
             continue;
         kind_key(writer, index, sums[i].kind);
-        write_sum(json, &sums[i], full);
+        write_sum(json, &sums[i], full, own ? nt_model_histogram(told, sums[i].kind) : NULL);
     }
     nt_json_object_end(json);
 }
@@ -123,7 +160,7 @@ static void write_lineage(struct writer *writer, uint32_t index)
             continue;
         struct nt_source_tally sum = nt_model_lineage(object, kind);
         kind_key(writer, index, kind);
-        write_sum(json, &sum, false);
+        write_sum(json, &sum, false, NULL);
     }
     nt_json_object_end(json);
 }

@@ -3,11 +3,13 @@
    over the tree twice, to measure columns and to write, and keeps no rows. What is closed is summed up in one
    line a parent while its program goes on, and where it is much. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "export/parts.h"
+#include "model/histogram.h"
 #include "model/kinds.h"
 
 #include <nt/log_layout.h>
@@ -319,6 +321,27 @@ static void other_rows(struct writer *writer, uint32_t index, size_t level)
     }
 }
 
+/* By the upper ends of the buckets that they lie in. */
+static void histogram_rows(struct writer *writer, uint32_t index, size_t level)
+{
+    const struct nt_model *model = writer->input->model;
+    const struct nt_source_rare *rare = model->objects[index].told.rare;
+    for (size_t i = 0; rare && i < rare->histogram_count; i++) {
+        const struct nt_source_histogram *histogram = &rare->histograms[i];
+        char room[NT_MODEL_KIND_ROOM];
+        struct nt_bytes kind = nt_model_kind(nt_model_program_of(model, &model->objects[index]), histogram->kind, room);
+        if (!is_shown(writer, index, histogram->kind))
+            continue;
+        label_begin(writer, level);
+        nt_buffer_byte(&writer->label, '(');
+        nt_text_append(&writer->label, kind.data, kind.size);
+        nt_buffer_print(&writer->label, ": half up to %" PRIu64 ", 90%% up to %" PRIu64 ", 99%% up to %" PRIu64 ")",
+                        nt_model_quantile(histogram, 500)->high, nt_model_quantile(histogram, 900)->high,
+                        nt_model_quantile(histogram, 990)->high);
+        label_end(writer);
+    }
+}
+
 static void write_object(struct writer *writer, uint32_t index, size_t level)
 {
     const struct nt_model *model = writer->input->model;
@@ -330,8 +353,10 @@ static void write_object(struct writer *writer, uint32_t index, size_t level)
     }
     sum_rows(writer, index, object->told.tallies, object->told.tally_count, true);
     label_end(writer);
-    if (picked != NT_MODEL_PICKED_ABOVE)
+    if (picked != NT_MODEL_PICKED_ABOVE) {
+        histogram_rows(writer, index, level + 1);
         other_rows(writer, index, level + 1);
+    }
     if (picked == NT_MODEL_PICKED_WHOLE)
         closed_rows(writer, nt_model_program_of(model, object), index, level + 1);
 }

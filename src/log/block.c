@@ -23,16 +23,21 @@ static bool region_grow(struct log_map *map, unsigned char *region, uint64_t off
     return log_back(map, region + from, step < bytes ? bytes : step) || log_back(map, region + offset, bytes);
 }
 
+static uint32_t *block_list(const struct log_map *map, uint32_t units)
+{
+    return units == NT_LAYOUT_HISTOGRAM_UNITS ? &map->live->free_histogram : &map->live->free_block[units == 2];
+}
+
 uint32_t log_block_new(struct log_map *map, uint32_t units)
 {
-    uint32_t *list = &map->live->free_block[units == 2];
+    uint32_t *list = block_list(map, units);
     uint32_t block = *list;
     if (block) {
         memcpy(list, map->blocks + (uint64_t)block * 64, sizeof(*list));
     } else {
         block = map->live->blocks;
-        /* tallies leave what folds may need */
-        if (units == 4 && !log_is_backed(map, map->blocks + (uint64_t)block * 64, 256) &&
+        /* tallies and histograms leave what folds may need */
+        if (units != 2 && !log_is_backed(map, map->blocks + (uint64_t)block * 64, (uint64_t)units * 64) &&
             map->live->backed + map->header->cap / 32 > map->header->cap)
             return 0;
         if (block > map->block_max - units ||
@@ -46,7 +51,7 @@ uint32_t log_block_new(struct log_map *map, uint32_t units)
 
 void log_block_free(struct log_map *map, uint32_t block, uint32_t units)
 {
-    uint32_t *list = &map->live->free_block[units == 2];
+    uint32_t *list = block_list(map, units);
     memcpy(map->blocks + (uint64_t)block * 64, list, sizeof(*list));
     *list = block;
 }

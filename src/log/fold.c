@@ -89,7 +89,9 @@ static void entry_clear(struct log_map *map, struct nt_layout_object *entry)
 {
     uint32_t next;
     for (uint32_t at = entry->blocks; at && at < map->block_max; at = next) {
-        next = ((struct nt_layout_tally_block *)(void *)(map->blocks + (uint64_t)at * 64))->next;
+        const struct nt_layout_tally_block *block = (const void *)(map->blocks + (uint64_t)at * 64);
+        next = block->next;
+        log_histograms_free(map, block);
         log_block_free(map, at, 4);
     }
     for (uint32_t at = entry->extras; at && at < map->block_max; at = next) {

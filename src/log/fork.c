@@ -293,6 +293,7 @@ static struct nt_layout_object *register_one(struct nt_log *log, uint32_t slot, 
     if (from) {
         base_take(map, entry, from_map, from);
         log_notes_copy(map, entry, from_map, from);
+        log_histograms_pass(from_map, from, map, entry);
     }
     log_object_publish(entry);
     return entry;

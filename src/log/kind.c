@@ -241,6 +241,7 @@ void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const n
     struct nt_layout_tally *tally = entry ? log_tally(log, entry, kind) : NULL;
     if (!tally)
         return;
+    struct nt_layout_histogram *histogram = log_histogram(&log->map, entry, tally);
     bool locked = object.handle >> 32 & NT_LAYOUT_LOCKED;
     struct nt_event_ event = { at,
                                __atomic_load_n(&entry->session, __ATOMIC_RELAXED),
@@ -251,6 +252,8 @@ void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const n
     uint64_t first = nt_first_(event.sum, log_settled(&log->map, entry, tally));
     if (__atomic_load_n(&log->map.control[(uint32_t)object.handle & NT_SLOT_MASK_], __ATOMIC_RELAXED) & NT_MASK(kind))
         data_log(log, part, kind | first, &event, values, count);
+    if (histogram)
+        log_histogram_add(histogram, value, locked);
     log_tally_seen(tally, value, at);
 }
 

@@ -198,7 +198,8 @@ void log_session_given(struct log_map *map, uint64_t session); /* notes that a c
 void log_cells_fold(struct nt_log *log, struct nt_settler_ *settler, uint32_t left);
 
 /* ---- block.c: blocks and strings, under the log's lock ---- */
-uint32_t log_block_new(struct log_map *map, uint32_t units); /* 4 or 2; zeroed; 0: no room */
+/* 4 units, 2, or NT_LAYOUT_HISTOGRAM_UNITS; zeroed; 0: no room */
+uint32_t log_block_new(struct log_map *map, uint32_t units);
 void log_block_free(struct log_map *map, uint32_t block, uint32_t units);
 uint32_t log_string_new(struct log_map *map, size_t size); /* at most 32 KiB; 0: no room */
 void log_string_free(struct log_map *map, uint32_t string, size_t size);
@@ -216,6 +217,20 @@ struct nt_layout_tally *log_tally_find(const struct log_map *map, const struct n
 struct nt_layout_tally *log_tally(struct nt_log *log, struct nt_layout_object *entry, nt_kind kind);
 nt_pair_ log_tally_add(struct nt_layout_tally *tally, uint64_t value, bool locked);
 void log_tally_seen(struct nt_layout_tally *tally, uint64_t value, nt_time at);
+/* A place for a tally of a kind that has none, in a block of its object, never in its entry; the caller fills it in and
+   then calls log_tally_start. Under the lock. False: no room. */
+struct log_tally_place {
+    struct nt_layout_tally_block *block;
+    int number;
+    uint32_t *link; /* where a new block is to be led to from, NULL: it is not new */
+    uint32_t unit;
+};
+bool log_tally_place(struct log_map *map, struct nt_layout_object *entry, struct log_tally_place *ret_place);
+struct nt_layout_tally *log_tally_start(const struct log_tally_place *place, const struct nt_layout_object *entry,
+                                        nt_kind kind);
+/* The block that has one of the object's tallies and its number there; NULL: it lies in the entry. */
+struct nt_layout_tally_block *log_tally_block(const struct log_map *map, const struct nt_layout_object *entry,
+                                              const struct nt_layout_tally *tally, int *ret_number);
 struct nt_layout_pair log_pair_load(const struct nt_layout_pair *pair);
 void log_pair_store(struct nt_layout_pair *pair, nt_pair_ value, bool locked);
 /* What is settled of one of the object's tallies. */
@@ -234,9 +249,19 @@ struct log_count { /* one count, as it was asked for */
 void log_count(const struct log_count *count);
 struct nt_layout_extra *log_extra(const struct log_map *map, const struct nt_layout_object *entry, nt_kind kind);
 struct nt_layout_extra *log_extra_new(struct log_map *map, struct nt_layout_object *entry, nt_kind kind);
-/* Calls back for each kind that the object has a tally of. */
+/* Calls back for each kind that the object has counted. */
 typedef void log_tally_each_fn(void *arg, nt_kind kind, const struct nt_layout_tally *tally);
 void log_tally_each(const struct log_map *map, const struct nt_layout_object *entry, log_tally_each_fn *fn, void *arg);
+
+/* ---- histogram.c ---- */
+/* Of one of the object's tallies, NULL: none is kept. */
+struct nt_layout_histogram *log_histogram(const struct log_map *map, const struct nt_layout_object *entry,
+                                          const struct nt_layout_tally *tally);
+void log_histogram_add(struct nt_layout_histogram *histogram, uint64_t value, bool locked);
+/* Another object is to keep histograms of the same kinds, as far as there is room; under the lock. */
+void log_histograms_pass(const struct log_map *from_map, const struct nt_layout_object *from, struct log_map *to_map,
+                         struct nt_layout_object *to);
+void log_histograms_free(struct log_map *map, const struct nt_layout_tally_block *block);
 
 /* ---- object.c ---- */
 struct log_object_plan { /* what a new object is like */

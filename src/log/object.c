@@ -430,6 +430,7 @@ nt_object nt_object_succeed(nt_object take_object)
             state = object_end(log, entry, take_object);
             if (generation) {
                 lineage_pass(&log->map, entry, &log->map.objects[slot]);
+                log_histograms_pass(&log->map, entry, &log->map, &log->map.objects[slot]);
                 log_object_publish(&log->map.objects[slot]);
             }
         }
@@ -487,9 +488,10 @@ int nt_object_tally(nt_object object, nt_kind kind, struct nt_layout_tally *ret_
     struct nt_log *log;
     struct nt_layout_object *entry = log_object_use(object, &log);
     const struct nt_layout_tally *tally = entry ? log_tally_find(&log->map, entry, kind) : NULL;
-    if (!tally)
+    const struct nt_layout_pair none = { 0, 0 }, sum = tally ? log_pair_load(&tally->sum) : none;
+    if (!sum.count)
         return -ENOENT;
-    ret_tally->sum = log_pair_load(&tally->sum);
+    ret_tally->sum = sum;
     ret_tally->max = __atomic_load_n(&tally->max, __ATOMIC_RELAXED);
     ret_tally->last = __atomic_load_n(&tally->last, __ATOMIC_RELAXED);
     return 0;

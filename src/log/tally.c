@@ -30,16 +30,16 @@ struct nt_layout_tally *log_tally_find(const struct log_map *map, const struct n
 void log_tally_each(const struct log_map *map, const struct nt_layout_object *entry, log_tally_each_fn *fn, void *arg)
 {
     for (int i = 0; i < 3; i++)
-        if (entry->tally_kind[i])
+        if (entry->tally_kind[i] && entry->tally[i].sum.count)
             fn(arg, entry->tally_kind[i], &entry->tally[i]);
     for (struct nt_layout_tally_block *block = block_at(map, entry->blocks); block; block = block_at(map, block->next))
         for (int i = 0; i < 4; i++)
-            if (block->kind[i])
+            if (block->kind[i] && block->tally[i].sum.count)
                 fn(arg, block->kind[i], &block->tally[i]);
 }
 
 /* A tally of `open` starts at the one that making the object was. */
-static struct nt_layout_tally *tally_start(struct nt_layout_tally *tally, uint8_t *slot,
+static struct nt_layout_tally *tally_begin(struct nt_layout_tally *tally, uint8_t *slot,
                                            const struct nt_layout_object *entry, nt_kind kind)
 {
     memset(tally, 0, sizeof(*tally));
@@ -52,24 +52,41 @@ static struct nt_layout_tally *tally_start(struct nt_layout_tally *tally, uint8_
     return tally;
 }
 
+bool log_tally_place(struct log_map *map, struct nt_layout_object *entry, struct log_tally_place *ret_place)
+{
+    uint32_t *link = &entry->blocks;
+    for (struct nt_layout_tally_block *block; (block = block_at(map, *link)) != NULL; link = &block->next)
+        for (int i = 0; i < 4; i++)
+            if (!block->kind[i]) {
+                *ret_place = (struct log_tally_place){ .block = block, .number = i };
+                return true;
+            }
+    uint32_t fresh = log_block_new(map, 4);
+    struct nt_layout_tally_block *block = block_at(map, fresh);
+    if (!block)
+        return false;
+    block->owner = (uint32_t)(entry - map->objects);
+    *ret_place = (struct log_tally_place){ .block = block, .link = link, .unit = fresh };
+    return true;
+}
+
+struct nt_layout_tally *log_tally_start(const struct log_tally_place *place, const struct nt_layout_object *entry,
+                                        nt_kind kind)
+{
+    struct nt_layout_tally_block *block = place->block;
+    struct nt_layout_tally *tally = tally_begin(&block->tally[place->number], &block->kind[place->number], entry, kind);
+    if (place->link)
+        __atomic_store_n(place->link, place->unit, __ATOMIC_RELEASE);
+    return tally;
+}
+
 static struct nt_layout_tally *tally_new(struct log_map *map, struct nt_layout_object *entry, nt_kind kind)
 {
     for (int i = 0; i < 3; i++)
         if (!entry->tally_kind[i])
-            return tally_start(&entry->tally[i], &entry->tally_kind[i], entry, kind);
-    uint32_t *link = &entry->blocks;
-    for (struct nt_layout_tally_block *block; (block = block_at(map, *link)) != NULL; link = &block->next)
-        for (int i = 0; i < 4; i++)
-            if (!block->kind[i])
-                return tally_start(&block->tally[i], &block->kind[i], entry, kind);
-    uint32_t fresh = log_block_new(map, 4);
-    struct nt_layout_tally_block *block = block_at(map, fresh);
-    if (!block)
-        return NULL;
-    block->owner = (uint32_t)(entry - map->objects);
-    struct nt_layout_tally *tally = tally_start(&block->tally[0], &block->kind[0], entry, kind);
-    __atomic_store_n(link, fresh, __ATOMIC_RELEASE);
-    return tally;
+            return tally_begin(&entry->tally[i], &entry->tally_kind[i], entry, kind);
+    struct log_tally_place place;
+    return log_tally_place(map, entry, &place) ? log_tally_start(&place, entry, kind) : NULL;
 }
 
 struct nt_layout_tally *log_tally(struct nt_log *log, struct nt_layout_object *entry, nt_kind kind)
@@ -153,17 +170,35 @@ void log_pair_store(struct nt_layout_pair *pair, nt_pair_ value, bool locked)
     nt_pair_copy_(pair, value);
 }
 
+static bool tally_is_inline(const struct nt_layout_object *entry, const struct nt_layout_tally *tally)
+{
+    const unsigned char *at = (const unsigned char *)tally;
+    return at >= (const unsigned char *)entry && at < (const unsigned char *)(entry + 1);
+}
+
+struct nt_layout_tally_block *log_tally_block(const struct log_map *map, const struct nt_layout_object *entry,
+                                              const struct nt_layout_tally *tally, int *ret_number)
+{
+    const unsigned char *at = (const unsigned char *)tally;
+    if (tally_is_inline(entry, tally))
+        return NULL;
+    uint32_t next = __atomic_load_n(&entry->blocks, __ATOMIC_ACQUIRE);
+    for (struct nt_layout_tally_block *block; (block = block_at(map, next)) != NULL; next = block->next)
+        if (at > (const unsigned char *)block && at < (const unsigned char *)(block + 1)) {
+            *ret_number = (int)(tally - block->tally);
+            return block;
+        }
+    return NULL;
+}
+
 struct nt_layout_pair *log_settled(const struct log_map *map, const struct nt_layout_object *entry,
                                    const struct nt_layout_tally *tally)
 {
-    const unsigned char *at = (const unsigned char *)tally;
-    if (at >= (const unsigned char *)entry && at < (const unsigned char *)(entry + 1))
+    int number;
+    if (tally_is_inline(entry, tally))
         return nt_settled_inline_(entry, tally);
-    uint32_t next = __atomic_load_n(&entry->blocks, __ATOMIC_ACQUIRE);
-    for (struct nt_layout_tally_block *block; (block = block_at(map, next)) != NULL; next = block->next)
-        if (at > (const unsigned char *)block && at < (const unsigned char *)(block + 1))
-            return &block->settled[tally - block->tally];
-    return &map->objects[entry - map->objects].settled[0]; /* cannot be */
+    struct nt_layout_tally_block *block = log_tally_block(map, entry, tally, &number);
+    return block ? &block->settled[number] : &map->objects[entry - map->objects].settled[0]; /* cannot be */
 }
 
 /* ---- extras ---- */
@@ -225,8 +260,9 @@ struct counting { /* where one count goes */
     struct nt_thread_log_ *part;
     struct nt_layout_object *entry;
     struct nt_layout_tally *tally;
-    struct nt_settler_ *settler; /* of one that goes to a session of its own, else NULL */
-    uint64_t number;             /* of its move */
+    struct nt_layout_histogram *histogram; /* NULL: none */
+    struct nt_settler_ *settler;           /* of one that goes to a session of its own, else NULL */
+    uint64_t number;                       /* of its move */
     bool outermost;
 };
 
@@ -238,11 +274,13 @@ static bool counting_find(struct counting *counting, const struct log_count *cou
     struct nt_layout_object *entry = entry_quick(log, count->object);
     struct nt_layout_tally *tally = entry ? nt_tally_inline_(entry, count->kind) : NULL;
     struct nt_thread_log_ *part = log_thread_enter(log);
+    struct nt_layout_histogram *histogram = NULL; /* those in the entry have none */
     if (!tally) {
         entry = part || log_is_ours(log) ? log_object_enter(log, count->object) : NULL;
         tally = entry ? log_tally(log, entry, count->kind) : NULL;
+        histogram = tally ? log_histogram(&log->map, entry, tally) : NULL;
     }
-    *counting = (struct counting){ .log = log, .part = part, .entry = entry, .tally = tally };
+    *counting = (struct counting){ .log = log, .part = part, .entry = entry, .tally = tally, .histogram = histogram };
     return tally != NULL;
 }
 
@@ -310,6 +348,8 @@ void log_count(const struct log_count *count)
         counting_move_end(&counting, count);
     if (logged)
         log_record(log, counting.part, count->kind | flags, &event);
+    if (counting.histogram)
+        log_histogram_add(counting.histogram, count->value, locked);
     log_tally_seen(counting.tally, count->value, logged || count->timed ? at : 0);
 }
 

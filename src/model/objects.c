@@ -68,6 +68,23 @@ static int copy_links(struct nt_model *model, struct nt_source_rare *rare)
     return links ? 0 : -ENOMEM;
 }
 
+static int copy_histograms(struct nt_model *model, struct nt_source_rare *rare)
+{
+    if (rare->histogram_count == 0)
+        return 0;
+    struct nt_source_histogram *histograms = nt_model_memory_copy(&model->memory, rare->histograms,
+                                                                  rare->histogram_count * sizeof *histograms);
+    for (size_t i = 0; histograms && i < rare->histogram_count; i++) {
+        struct nt_source_histogram *histogram = &histograms[i];
+        histogram->buckets = nt_model_memory_copy(&model->memory, histogram->buckets,
+                                                  histogram->bucket_count * sizeof *histogram->buckets);
+        if (!histogram->buckets)
+            return -ENOMEM;
+    }
+    rare->histograms = histograms;
+    return histograms ? 0 : -ENOMEM;
+}
+
 static int copy_rare(struct nt_model *model, const struct nt_source_rare **rare)
 {
     if (!*rare)
@@ -76,7 +93,7 @@ static int copy_rare(struct nt_model *model, const struct nt_source_rare **rare)
     if (!copy || copy_bytes(model, &copy->remote_node) != 0 || copy_bytes(model, &copy->remote_process) != 0)
         return -ENOMEM;
     *rare = copy;
-    return copy_links(model, copy);
+    return copy_links(model, copy) == 0 ? copy_histograms(model, copy) : -ENOMEM;
 }
 
 /* Room for one entry more in an array that doubles. */

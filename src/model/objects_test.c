@@ -210,7 +210,9 @@ static void what_is_fed_is_copied(void **state)
     struct nt_model model = { 0 };
     char far_node[] = "far", far_process[] = "away", key[] = "key";
     struct nt_source_link links[] = { { 1, 2, { key, 3 } } };
-    struct nt_source_rare rare = { { far_node, 3 }, { far_process, 4 }, links, 1 };
+    struct nt_source_bucket buckets[] = { { 5, 6, 7 } };
+    struct nt_source_histogram histograms[] = { { 9, buckets, 1 } };
+    struct nt_source_rare rare = { { far_node, 3 }, { far_process, 4 }, links, 1, histograms, 1 };
     object.rare = &rare;
     program.node = (struct nt_bytes){ node, 4 };
     object.name = (struct nt_bytes){ name, 4 };
@@ -227,6 +229,8 @@ static void what_is_fed_is_copied(void **state)
     memset(far_process, 'z', 4);
     memset(key, 'z', 3);
     memset(links, 0, sizeof links);
+    memset(buckets, 0, sizeof buckets);
+    memset(histograms, 0, sizeof histograms);
     memset(&rare, 0, sizeof rare);
     memset(sums, 0, sizeof sums);
     memset(fields, 0, sizeof fields);
@@ -242,6 +246,9 @@ static void what_is_fed_is_copied(void **state)
     assert_int_equal(told->link_count, 1);
     assert_int_equal(told->links[0].pairing, 2);
     assert_memory_equal(told->links[0].key.data, "key", 3);
+    assert_int_equal(told->histogram_count, 1);
+    assert_int_equal(told->histograms[0].kind, 9);
+    assert_int_equal(told->histograms[0].buckets[0].count, 7);
     nt_model_fini(&model);
 }
 

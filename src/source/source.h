@@ -61,11 +61,25 @@ struct nt_source_link {
     struct nt_bytes key;
 };
 
+struct nt_source_bucket { /* count values from low to high, both included */
+    uint64_t low, high;
+    uint64_t count; /* not 0 */
+};
+
+/* Of the values of one kind. It may be behind or ahead of the kind's tally by what was counted meanwhile. */
+struct nt_source_histogram {
+    uint16_t kind;
+    const struct nt_source_bucket *buckets; /* in the order of their values, at least one */
+    size_t bucket_count;
+};
+
 /* What few objects have. */
 struct nt_source_rare {
     struct nt_bytes remote_node, remote_process; /* size 0: not known */
     const struct nt_source_link *links;          /* no direction twice */
     size_t link_count;
+    const struct nt_source_histogram *histograms; /* of kinds of which it keeps one, in the order of the kinds */
+    size_t histogram_count;
 };
 
 /* One life of an object. Sums of several kinds are in the order of the kinds' numbers. */

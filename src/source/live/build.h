@@ -180,6 +180,17 @@ static inline struct nt_layout_tally_block *build_block(struct build *build, uin
     return block;
 }
 
+static inline struct nt_layout_histogram *build_histogram(struct build *build, uint32_t unit, uint32_t owner,
+                                                          uint8_t kind)
+{
+    struct nt_layout_histogram *histogram = (void *)(build->blocks + 64 * (size_t)unit);
+    memset(histogram, 0, sizeof *histogram);
+    histogram->owner = owner;
+    histogram->kind = kind;
+    histogram->scale = 3;
+    return histogram;
+}
+
 static inline struct nt_layout_extra *build_extra(struct build *build, uint32_t unit, uint32_t owner, uint8_t kind)
 {
     struct nt_layout_extra *extra = (void *)(build->blocks + 64 * (size_t)unit);

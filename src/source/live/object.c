@@ -103,6 +103,7 @@ static void own_read(struct live_objects *objects, const struct nt_layout_object
         }
         for (int i = 0; i < 4; i++) {
             own_put(objects, &block->kind[i], &block->tally[i]);
+            live_rare_histogram(&objects->rare, block, i, slot);
         }
         unit = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE);
     }
@@ -328,10 +329,12 @@ static bool object_try(struct live_objects *objects, const struct nt_layout_obje
     bool told = (generation & ~NT_LAYOUT_LOCKED) != 0 && is_told(entry);
     if (told) {
         objects->own.count = objects->gone.count = objects->base.count = objects->lineage.count = 0;
+        live_rare_begin(&objects->rare, objects->map);
         description_read(objects, entry, slot, generation);
         own_read(objects, entry, slot);
         extras_read(objects, entry, slot);
-        objects->object.rare = live_rare_read(&objects->rare, objects->map, entry);
+        live_rare_notes(&objects->rare, entry);
+        objects->object.rare = live_rare_told(&objects->rare);
         told = redo_apply(objects, slot, objects->object.generation);
     }
     /* Orders all of the above before the second look; partners: the writer's release fences after it took the

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define STRING_UNIT 16u
+#define BLOCK_UNIT 64u
 #define NOTES_MAX 16u /* a longer chain runs in a circle */
 #define LINK_BITS ((unsigned)NT_NOTE_LINK_WRITE | NT_NOTE_LINK_READ)
 
@@ -39,17 +40,17 @@ static bool note_take(struct live_rare *rare, const struct nt_layout_note *note,
     return true;
 }
 
-static void notes_read(struct live_rare *rare, struct live_map *map, uint32_t unit)
+static void notes_read(struct live_rare *rare, uint32_t unit)
 {
     for (unsigned hop = 0; unit != 0 && hop < NOTES_MAX; hop++) {
         struct nt_layout_note note;
         uint64_t at = (uint64_t)unit * STRING_UNIT;
-        const void *shared = live_map_at(map, NT_REGION_STRINGS, at, sizeof note);
+        const void *shared = live_map_at(rare->map, NT_REGION_STRINGS, at, sizeof note);
         if (shared == NULL) {
             return;
         }
         memcpy(&note, shared, sizeof note);
-        const void *bytes = live_map_at(map, NT_REGION_STRINGS, at + sizeof note, note.size);
+        const void *bytes = live_map_at(rare->map, NT_REGION_STRINGS, at + sizeof note, note.size);
         const struct nt_bytes copy = { rare->bytes + rare->size, note.size };
         if (bytes == NULL) {
             return;
@@ -62,16 +63,86 @@ static void notes_read(struct live_rare *rare, struct live_map *map, uint32_t un
     }
 }
 
-const struct nt_source_rare *live_rare_read(struct live_rare *rare, struct live_map *map,
-                                            const struct nt_layout_object *entry)
+static void rare_start(struct live_rare *rare)
+{
+    if (!rare->any) {
+        rare->any = true;
+        rare->size = rare->bucket_count = 0;
+        rare->told = (struct nt_source_rare){ .links = rare->links, .histograms = rare->histograms };
+    }
+}
+
+void live_rare_begin(struct live_rare *rare, struct live_map *map)
+{
+    rare->map = map;
+    rare->any = false;
+}
+
+void live_rare_notes(struct live_rare *rare, const struct nt_layout_object *entry)
 {
     /* acquire: partner is the writer's release store of the link to a whole note */
     uint32_t notes = __atomic_load_n(&entry->notes, __ATOMIC_ACQUIRE);
-    if (notes == 0) {
-        return NULL;
+    if (notes != 0) {
+        rare_start(rare);
+        notes_read(rare, notes);
     }
-    rare->told = (struct nt_source_rare){ .links = rare->links };
-    rare->size = 0;
-    notes_read(rare, map, notes);
-    return rare->size > 0 ? &rare->told : NULL;
+}
+
+const struct nt_source_rare *live_rare_told(const struct live_rare *rare)
+{
+    return rare->any && rare->size + rare->bucket_count > 0 ? &rare->told : NULL;
+}
+
+/* ---- Histograms ---- */
+
+/* Where the kind belongs; false: it is there. */
+static bool histogram_place(const struct live_rare *rare, uint8_t kind, size_t *ret_place)
+{
+    size_t place = rare->told.histogram_count;
+    while (place > 0 && rare->histograms[place - 1].kind >= kind) {
+        place--;
+    }
+    *ret_place = place;
+    return place == rare->told.histogram_count || rare->histograms[place].kind != kind;
+}
+
+static size_t buckets_read(struct live_rare *rare, const struct nt_layout_histogram *shared)
+{
+    struct nt_source_bucket *buckets = &rare->buckets[rare->bucket_count];
+    size_t count = 0;
+    uint64_t low = 0;
+    for (uint32_t i = 0; i < NT_LAYOUT_BUCKETS; i++) {
+        uint64_t high = nt_layout_bucket_high_(i), inside = live_load64(&shared->count[i]);
+        if (inside != 0 && low <= high) {
+            buckets[count++] = (struct nt_source_bucket){ low, high, inside };
+        }
+        low = high + 1;
+    }
+    return count;
+}
+
+void live_rare_histogram(struct live_rare *rare, const struct nt_layout_tally_block *block, int number, uint32_t slot)
+{
+    enum { SCALE = 3 };
+    uint8_t kind = live_load8(&block->kind[number]);
+    uint32_t unit = live_load32(&block->histogram[number]);
+    if (unit == 0 || kind == 0 || kind == NT_LAYOUT_CONTINUATION) {
+        return;
+    }
+    const struct nt_layout_histogram *shared = live_map_at(rare->map, NT_REGION_BLOCKS, (uint64_t)unit * BLOCK_UNIT,
+                                                           sizeof *shared);
+    if (shared == NULL || live_load32(&shared->owner) != slot || live_load8(&shared->kind) != kind ||
+        live_load8(&shared->scale) != SCALE) {
+        return;
+    }
+    rare_start(rare);
+    size_t place, count;
+    if (!histogram_place(rare, kind, &place) || (count = buckets_read(rare, shared)) == 0) {
+        return;
+    }
+    struct nt_source_histogram *at = &rare->histograms[place];
+    memmove(at + 1, at, (rare->told.histogram_count - place) * sizeof *at);
+    *at = (struct nt_source_histogram){ kind, &rare->buckets[rare->bucket_count], count };
+    rare->told.histogram_count++;
+    rare->bucket_count += count;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Notes made by hand: what each says, and what is made of those that no program would write. */
+/* Notes and histograms made by hand: what each says, and what is made of those that no program would write. */
 #include "source/live/object.h"
 
 #include <setjmp.h>
@@ -203,12 +203,151 @@ static void notes_of_no_meaning(void **state)
     assert_int_equal(rare_of(fixture, 1)->link_count, 0);
 }
 
+/* ---- Histograms ---- */
+
+/* Object 1 with a block at unit 4, tallies of four kinds in it, the first one's histogram at unit 8. */
+static struct nt_layout_histogram *make_histogram(struct fixture *fixture)
+{
+    static const uint8_t kinds[4] = { 7, 5, 9, 3 };
+    struct build *build = &fixture->build;
+    build->objects[1].blocks = 4;
+    struct nt_layout_tally_block *block = build_block(build, 4, 1);
+    for (int i = 0; i < 4; i++) {
+        build_tally(&block->tally[i], 3, 30);
+        block->kind[i] = kinds[i];
+    }
+    block->histogram[0] = 8;
+    struct nt_layout_histogram *histogram = build_histogram(build, 8, 1, kinds[0]);
+    histogram->count[0] = 1;
+    return histogram;
+}
+
+static void buckets_with_their_bounds(void **state)
+{
+    struct fixture *fixture = *state;
+    struct nt_layout_histogram *histogram = make_histogram(fixture);
+    histogram->count[1] = 2;
+    histogram->count[9] = 3;
+    histogram->count[nt_layout_bucket_(1000)] = 4;
+    histogram->count[NT_LAYOUT_BUCKETS - 1] = UINT64_MAX;
+    const struct nt_source_rare *rare = rare_of(fixture, 1);
+    assert_int_equal(rare->histogram_count, 1);
+    assert_int_equal(rare->link_count, 0);
+    assert_int_equal(rare->histograms[0].kind, 7);
+    assert_int_equal(rare->histograms[0].bucket_count, 5);
+    /* of 2^(79/8) = 939.01 to 2^10; the last one from 2^(511/8) on */
+    static const struct nt_source_bucket wanted[] = { { 0, 0, 1 },
+                                                      { 1, 1, 2 },
+                                                      { 2, 2, 3 },
+                                                      { 940, 1024, 4 },
+                                                      { UINT64_C(0xeac0c6e7dd24392f), UINT64_MAX, UINT64_MAX } };
+    assert_memory_equal(rare->histograms[0].buckets, wanted, sizeof wanted);
+    assert_null(rare_of(fixture, 0));
+}
+
+/* Between powers of two below 16 there are not eight whole numbers: what lies in the buckets between them is a lie. */
+static void all_buckets(void **state)
+{
+    struct fixture *fixture = *state;
+    struct nt_layout_histogram *histogram = make_histogram(fixture);
+    for (uint32_t i = 0; i < NT_LAYOUT_BUCKETS; i++) {
+        histogram->count[i] = i + 1;
+    }
+    const struct nt_source_rare *rare = rare_of(fixture, 1);
+    const struct nt_source_histogram *told = &rare->histograms[0];
+    uint64_t next = 0, sum = 0;
+    for (size_t i = 0; i < told->bucket_count; i++) {
+        const struct nt_source_bucket *bucket = &told->buckets[i];
+        assert_int_equal(bucket->low, next); /* no value is in none, none in two */
+        assert_true(bucket->low <= bucket->high);
+        assert_int_equal(bucket->count, nt_layout_bucket_(bucket->high) + 1);
+        next = bucket->high + 1;
+        sum++;
+    }
+    assert_int_equal(next, 0); /* up to 2^64 - 1 */
+    uint32_t empty = 0;
+    for (uint32_t i = 1; i < NT_LAYOUT_BUCKETS; i++) {
+        empty += nt_layout_bucket_high_(i) == nt_layout_bucket_high_(i - 1);
+    }
+    assert_int_equal(told->bucket_count, NT_LAYOUT_BUCKETS - empty);
+    assert_true(empty > 10 && empty < 30);
+}
+
+static void several_in_order(void **state)
+{
+    struct fixture *fixture = *state;
+    struct build *build = &fixture->build;
+    static const uint8_t kinds[4] = { 7, 5, 9, 3 };
+    (void)make_histogram(fixture);
+    struct nt_layout_tally_block *block = (void *)(build->blocks + (size_t)64 * 4);
+    for (uint32_t i = 1; i < 4; i++) {
+        block->histogram[i] = 8 + i * NT_LAYOUT_HISTOGRAM_UNITS;
+        build_histogram(build, block->histogram[i], 1, kinds[i])->count[9] = i;
+    }
+    const struct nt_source_rare *rare = rare_of(fixture, 1);
+    assert_int_equal(rare->histogram_count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(rare->histograms[i].kind, 3 + 2 * i);
+        assert_int_equal(rare->histograms[i].bucket_count, 1);
+    }
+    assert_int_equal(rare->histograms[0].buckets[0].count, 3);
+    assert_int_equal(rare->histograms[3].buckets[0].count, 2);
+    /* the same kind again: the first one counts */
+    block->kind[3] = 9;
+    build_histogram(build, block->histogram[3], 1, 9)->count[0] = 77;
+    rare = rare_of(fixture, 1);
+    assert_int_equal(rare->histogram_count, 3);
+    assert_int_equal(rare->histograms[2].kind, 9);
+    assert_int_equal(rare->histograms[2].buckets[0].count, 2);
+}
+
+static void histograms_that_lead_astray(void **state)
+{
+    struct fixture *fixture = *state;
+    struct build *build = &fixture->build;
+    struct nt_layout_histogram *histogram = make_histogram(fixture);
+    struct nt_layout_tally_block *block = (void *)(build->blocks + (size_t)64 * 4);
+    uint32_t units = (uint32_t)(build->header->regions[NT_REGION_BLOCKS - 1].size / 64);
+    const uint32_t nowhere[] = { units - NT_LAYOUT_HISTOGRAM_UNITS + 1, units, UINT32_MAX, 4 };
+    assert_non_null(rare_of(fixture, 1));
+    for (size_t i = 0; i < 4; i++) {
+        block->histogram[0] = nowhere[i];
+        assert_null(rare_of(fixture, 1));
+    }
+    block->histogram[0] = units - NT_LAYOUT_HISTOGRAM_UNITS; /* the last that fits */
+    build_histogram(build, block->histogram[0], 1, 7)->count[3] = 0;
+    assert_null(rare_of(fixture, 1)); /* nothing in it */
+    block->histogram[0] = 8;
+    histogram->owner = 0;
+    assert_null(rare_of(fixture, 1));
+    histogram->owner = 1;
+    histogram->kind = 8;
+    assert_null(rare_of(fixture, 1));
+    histogram->kind = 7;
+    histogram->scale = 4;
+    assert_null(rare_of(fixture, 1));
+    histogram->scale = 3;
+    assert_non_null(rare_of(fixture, 1));
+    block->kind[0] = histogram->kind = 255;
+    assert_null(rare_of(fixture, 1));
+    block->kind[0] = histogram->kind = 0;
+    assert_null(rare_of(fixture, 1));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(all_that_notes_say),     TEST(each_once),           TEST(the_largest),
-        TEST(notes_that_lead_astray), TEST(notes_of_no_meaning),
+        TEST(all_that_notes_say),
+        TEST(each_once),
+        TEST(the_largest),
+        TEST(notes_that_lead_astray),
+        TEST(notes_of_no_meaning),
+        TEST(buckets_with_their_bounds),
+        TEST(all_buckets),
+        TEST(several_in_order),
+        TEST(histograms_that_lead_astray),
+
     };
     return cmocka_run_group_tests_name("source/live/rare", tests, NULL, NULL);
 }

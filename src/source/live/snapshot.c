@@ -67,6 +67,7 @@ struct chunk {
 };
 _Static_assert(sizeof(struct taken) + 4 * NT_LAYOUT_KINDS * sizeof(struct nt_source_tally) + NT_LAYOUT_NAME <= CHUNK,
                "any object fits");
+_Static_assert(NT_LAYOUT_BUCKETS * sizeof(struct nt_source_bucket) <= CHUNK, "any histogram fits");
 
 struct live_snapshot {
     struct live_objects *objects;
@@ -187,7 +188,32 @@ static struct nt_bytes bytes_copy(char **room, struct nt_bytes bytes)
 static bool rare_same(const struct nt_source_rare *a, const struct nt_source_rare *b)
 {
     return a != NULL && b != NULL && a->link_count == b->link_count && a->remote_node.size == b->remote_node.size &&
-           a->remote_process.size == b->remote_process.size;
+           a->remote_process.size == b->remote_process.size && (a->histogram_count == 0 || b->histogram_count > 0);
+}
+
+/* Those that were read first stay: they need not be of the same moment as the sums. */
+static int histograms_take(struct live_snapshot *snapshot, const struct nt_source_rare *from,
+                           const struct nt_source_rare *before, struct nt_source_rare *to)
+{
+    if (before != NULL && before->histogram_count > 0) {
+        to->histograms = before->histograms;
+        to->histogram_count = before->histogram_count;
+        return 0;
+    }
+    struct nt_source_histogram *histograms = memory_take(snapshot, from->histogram_count * sizeof *histograms);
+    for (size_t i = 0; histograms != NULL && i < from->histogram_count; i++) {
+        const struct nt_source_histogram *histogram = &from->histograms[i];
+        size_t size = histogram->bucket_count * sizeof *histogram->buckets;
+        struct nt_source_bucket *buckets = memory_take(snapshot, size);
+        if (buckets == NULL) {
+            return -ENOMEM;
+        }
+        memcpy(buckets, histogram->buckets, size);
+        histograms[i] = (struct nt_source_histogram){ histogram->kind, buckets, histogram->bucket_count };
+    }
+    to->histograms = histograms;
+    to->histogram_count = from->histogram_count;
+    return histograms != NULL ? 0 : -ENOMEM;
 }
 
 /* What is there is never changed, only added to. */
@@ -215,8 +241,9 @@ static int rare_take(struct live_snapshot *snapshot, struct taken *taken)
         links[i] = from->links[i];
         links[i].key = bytes_copy(&room, from->links[i].key);
     }
+    int error = from->histogram_count > 0 ? histograms_take(snapshot, from, taken->rare, to) : 0;
     taken->rare = to;
-    return 0;
+    return error;
 }
 
 static struct nt_source_object unpack(const struct taken *taken)

@@ -656,6 +656,80 @@ static void moving_is_said(void **state)
     assert_true(look(program));
 }
 
+/* ---- What few objects have ---- */
+
+static struct nt_layout_histogram *some_histogram;
+
+/* Of the program's own object, which is read again whenever anything was folded: its notes and a histogram. */
+static void rare_make(struct program *program)
+{
+    struct build *build = &program->build;
+    struct nt_layout_tally_block *block = build_block(build, 40, 0); /* where slots have their extras that have none */
+    build_tally(&block->tally[0], 1, 1);
+    block->kind[0] = 64;
+    block->histogram[0] = 63;
+    some_histogram = build_histogram(build, 63, 0, 64);
+    some_histogram->count[1] = 1;
+    build->objects[0].blocks = 40;
+    (void)build_note(build, 100, NT_NOTE_LINK_WRITE, "to", 0);
+    build->objects[0].notes = 100;
+}
+
+static void fold_and_say_more(struct program *program)
+{
+    if (trick_after-- == 0) {
+        (void)build_note(&program->build, 110, NT_NOTE_REMOTE_NODE, "node-2", 100);
+        program->build.objects[0].notes = 110;
+        some_histogram->count[9] = 1;
+        fold_whole(program);
+    }
+}
+
+static uint32_t rare_more; /* times that it was told whole */
+
+static int tell_rare(void *arg, const struct nt_source_object *object)
+{
+    (void)arg;
+    const struct nt_source_rare *rare = object->rare;
+    if (object->slot != 0) {
+        assert_null(rare);
+        return 0;
+    }
+    assert_int_equal(rare->link_count, 1);
+    assert_int_equal(rare->links[0].key.size, 2);
+    assert_memory_equal(rare->links[0].key.data, "to", 2);
+    assert_int_equal(rare->histogram_count, 1);
+    assert_in_range(rare->histograms[0].bucket_count, 1, 2);
+    assert_int_equal(rare->histograms[0].buckets[0].high, 1);
+    if (rare->remote_node.size > 0) {
+        assert_memory_equal(rare->remote_node.data, "node-2", 6);
+        rare_more++;
+    }
+    return 0;
+}
+
+static void what_was_said_is_told(void **state)
+{
+    (void)state;
+    const struct nt_source_sink sink = { .object = tell_rare };
+    rare_more = 0;
+    for (uint32_t moment = 0; moment < 40; moment++) {
+        void *made;
+        (void)setup(&made);
+        struct program *program = made;
+        family(program);
+        rare_make(program);
+        trick_after = moment;
+        program->trick = fold_and_say_more;
+        live_snapshot_between(program->snapshot, goes_on, program);
+        live_objects_init(&program->objects, &program->map, &nanoseconds, 3);
+        assert_int_equal(live_snapshot_take(program->snapshot, &program->objects), 0);
+        assert_int_equal(live_snapshot_tell(program->snapshot, &sink), 0);
+        (void)teardown(&made);
+    }
+    assert_in_range(rare_more, 2, 39); /* also by being read again */
+}
+
 static int tell_until(void *arg, const struct nt_source_object *object)
 {
     uint32_t *left = arg;
@@ -689,6 +763,7 @@ int main(void)
         cmocka_unit_test_teardown(any_program_at_any_speed, say_seed),
         TEST(all_gone_and_no_fold),
         TEST(moving_is_said),
+        cmocka_unit_test(what_was_said_is_told),
         TEST(a_sink_that_had_enough),
     };
     return cmocka_run_group_tests_name("source/live/snapshot", tests, NULL, NULL);

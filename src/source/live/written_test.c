@@ -15,6 +15,8 @@ struct reading {
     struct nt_source_object objects[OBJECTS];
     struct nt_source_rare rares[OBJECTS];
     struct nt_source_link links[OBJECTS][2];
+    struct nt_source_histogram histograms[OBJECTS][2];
+    struct nt_source_bucket buckets[OBJECTS][2][32];
     struct nt_source_tally tallies[OBJECTS][16], bases[OBJECTS][16];
     char text[1 << 16];
     size_t object_count, text_size;
@@ -44,6 +46,14 @@ static void keep_rare(struct reading *reading, struct nt_source_object *object, 
         reading->links[number][i].key = keep(reading, rare->links[i].key);
     }
     rare->links = reading->links[number];
+    for (size_t i = 0; i < rare->histogram_count; i++) {
+        reading->histograms[number][i] = rare->histograms[i];
+        assert_true(rare->histograms[i].bucket_count <= 32);
+        memcpy(reading->buckets[number][i], rare->histograms[i].buckets,
+               rare->histograms[i].bucket_count * sizeof(struct nt_source_bucket));
+        reading->histograms[number][i].buckets = reading->buckets[number][i];
+    }
+    rare->histograms = reading->histograms[number];
     object->rare = rare;
 }
 
@@ -200,6 +210,44 @@ static void bases_come_back(void **state)
     nt_log_close(log);
 }
 
+/* ---- Histograms ---- */
+
+static void histograms_come_back(void **state)
+{
+    (void)state;
+    nt_log *log = test_log(0, 0);
+    nt_object objects[2] = { test_channel(log, "exclusive"), test_object(log, "shared", (nt_object){ 0 }, NT_SHARED) };
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(nt_object_histogram(objects[i], NT_PING), 0);
+        assert_int_equal(nt_object_histogram(objects[i], NT_WRITE), 0);
+        for (uint64_t value = 1; value; value <<= 8) { /* 1, 2^8 … 2^56 */
+            nt_object_count(objects[i], NT_WRITE, value);
+            nt_object_count(objects[i], NT_READ, value);
+        }
+        count_times(objects[i], NT_WRITE, 0, 3);
+    }
+    struct reading *reading = read_all();
+    for (size_t i = 0; i < 2; i++) {
+        const struct nt_source_object *object = object_of(reading, objects[i]);
+        assert_int_equal(object->rare->histogram_count, 1); /* nothing was counted of the other kind */
+        const struct nt_source_histogram *histogram = &object->rare->histograms[0];
+        assert_int_equal(histogram->kind, NT_WRITE);
+        assert_int_equal(histogram->bucket_count, 9);
+        assert_int_equal(histogram->buckets[0].high, 0);
+        assert_int_equal(histogram->buckets[0].count, 3);
+        for (size_t k = 1; k < 9; k++) {
+            assert_int_equal(histogram->buckets[k].high, UINT64_C(1) << 8 * (k - 1));
+            assert_int_equal(histogram->buckets[k].count, 1);
+        }
+        const struct nt_source_tally *tally = tally_of(object->tallies, object->tally_count, NT_WRITE);
+        assert_int_equal(tally->count, 11);
+        assert_int_equal(tally->total, UINT64_C(0x0101010101010101));
+        assert_int_equal(event_of(reading, objects[i], NT_WRITE, 8)->value, UINT64_C(1) << 56);
+    }
+    reading_free(reading);
+    nt_log_close(log);
+}
+
 /* ---- Cuts ---- */
 
 static void waits_and_actor_switches_come_back(void **state)
@@ -238,10 +286,8 @@ static void waits_and_actor_switches_come_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        log_test(links_come_back),
-        log_test(names_of_the_other_end_come_back),
-        log_test(bases_come_back),
-        log_test(waits_and_actor_switches_come_back),
+        log_test(links_come_back),      log_test(names_of_the_other_end_come_back),   log_test(bases_come_back),
+        log_test(histograms_come_back), log_test(waits_and_actor_switches_come_back),
     };
     return cmocka_run_group_tests_name("source/live/written", tests, NULL, NULL);
 }
