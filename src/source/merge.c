@@ -529,6 +529,8 @@ static int put_top(struct nt_merge *merge, uint64_t due, struct nt_merge_item *i
         if (next < lane->end && next->position > lane->at->position && next->position < lane->loss_before) {
             lane->at = next;
             lane_key(merge, lane, next);
+            __builtin_prefetch(&next[2].time); /* lanes are too many for the processor to see */
+            __builtin_prefetch(&next[2].position);
             heap_sink(merge, (struct place){ lane->key, number });
             return 0;
         }
