@@ -43,6 +43,7 @@ BARE_COUNT = built("tests", "bare_count")
 BARE_CHECK = built("tests", "bare_check")
 KILL_COUNTER = built("tests", "kill_counter")
 NAMED_OBJECTS = built("tests", "named_objects")
+TWO_ENDS = built("tests", "two_ends")
 COUNTER = built("tests", "counter")
 
 
