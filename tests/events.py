@@ -4,6 +4,7 @@
 conditions, times, paths, names that would do harm, output that cannot be written."""
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -437,6 +438,62 @@ def hostile(test):
                 test.ok([line["value"] for line in again] == [value], f"and its path finds it too: {path}", repr(again))
 
 
+def broken_logs(test):
+    """Logs with random damage: whatever they say, lines are lines and nothing crashes or hangs."""
+    seed = scope.base_seed()
+    test.note(f"seed {seed}")
+    chance = random.Random(seed)
+    with scope.workspace() as work:
+        logs = relay.directory_of(work, "logs")
+        with Counter(logs, ring=16384) as counter:
+            made = counter.object("orders")
+            root = int(counter.tell("new", 0, b"night run".hex()))
+            counter.tell("session", made, root)
+            counter.tell("remote", made, b"node-9".hex(), b"sink".hex())
+            for value in ODD:
+                counter.count(made, "read", value, 20)
+                counter.tell("fields", made, value)
+            counter.tell("mask", made, 6)
+            pages, size = pages_of(os.path.join(logs, os.listdir(logs)[0]))
+            counter.leave()
+        wrong, path = [], os.path.join(work, "broken.ntlog")
+        for turn in range(scope.scaled(2000, 20)):
+            with open(path, "wb") as stream:
+                for at, page in pages.items():
+                    os.pwrite(stream.fileno(), page, at)
+                for _ in range(chance.choice((1, 3, 10, 100))):
+                    at = chance.choice(list(pages)) + chance.randrange(4096)
+                    if chance.random() < 0.5:
+                        os.pwrite(stream.fileno(), bytes([chance.randrange(256)]), at)
+                    else:
+                        odd = chance.choice((0, 1, 2**32, 2**63, 2**64 - 1))
+                        os.pwrite(stream.fileno(), odd.to_bytes(8, "little"), at & ~7)
+                stream.truncate(size if chance.random() < 0.9 else chance.randrange(size))
+            for arguments in (["events", path], ["events", "--json", path, "--where", "value >= 0 OR data IS NULL"],
+                              ["mask", path], ["mask", path, "orders", "-read"]):
+                result = scope.ntscope(*arguments, logs=work + "/none", limit=20)
+                if result.code not in (0, NOTHING, BAD) or result.timed_out or not harmless(result.out + result.err):
+                    wrong.append(f"turn {turn}: {arguments}: {result!r}")
+                elif arguments[1] == "--json":
+                    parse(result)
+        test.ok(not wrong, f"{turn + 1} broken logs", *wrong[:5])
+
+
+def pages_of(path):
+    """The pages that a log has, by offset, and its size."""
+    pages = {}
+    with open(path, "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        at = os.lseek(stream.fileno(), 0, os.SEEK_DATA)
+        while at < size:
+            pages[at] = os.pread(stream.fileno(), 4096, at)
+            try:
+                at = os.lseek(stream.fileno(), at + 4096, os.SEEK_DATA)
+            except OSError:
+                break
+    return pages, size
+
+
 def output(test):
     with scope.workspace() as work:
         logs = relay.directory_of(work, "logs")
@@ -464,7 +521,8 @@ def output(test):
 
 def main():
     test = tap.Tap()
-    for function in (usage, numbers, fields, sessions, remotes, order, overrun, stopped_reader, following, churn, picking, hostile, output):
+    for function in (usage, numbers, fields, sessions, remotes, order, overrun, stopped_reader, following, churn, picking,
+                     hostile, broken_logs, output):
         test.attempt(function.__name__, function, test)
     test.done()
 
