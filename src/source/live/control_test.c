@@ -291,7 +291,7 @@ struct program {
     struct nt_source *source;
     struct nt_live_mask mask; /* whose: as a snapshot told it */
     pthread_t thread;
-    volatile bool stop;
+    bool stop; /* atomic */
 };
 
 static int take_object(void *arg, const struct nt_source_object *object)
@@ -367,7 +367,7 @@ static uint64_t logged(struct program *program)
 static void *count_on(void *arg)
 {
     struct program *program = arg;
-    while (!program->stop) {
+    while (!__atomic_load_n(&program->stop, __ATOMIC_RELAXED)) {
         nt_object_count(program->object, NT_READ, 1);
     }
     return NULL;
@@ -410,7 +410,7 @@ static void takes_effect_at_the_next_event(void **state)
         wait_counted(program, MORE);
         assert_true(logged(program) >= MORE - 1);
     }
-    program->stop = true;
+    __atomic_store_n(&program->stop, true, __ATOMIC_RELAXED);
     assert_int_equal(pthread_join(program->thread, NULL), 0);
     (void)printf("# events logged after a kind was masked off: at most %llu of %d counted\n", (unsigned long long)most,
                  MORE);
