@@ -46,6 +46,11 @@ def usage(test):
             result = events(*arguments, logs=logs)
             test.ok(result.code == USAGE and one_line(result) and b"\x1b" not in result.err,
                     f"'events {' '.join(arguments)}' is wrong usage: exit 2 and one line", repr(result))
+        text = events("--help", logs=logs).text
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "expr.md")) as stream:
+            document = stream.read()
+        test.equal([name for name in COLUMNS if f"  {name}: " not in text or f"`{name}`" not in document], [],
+                   "help and docs/expr.md name every column")
         result = events("--where", "kind = 'read' AND vlaue > 5", logs=logs)
         test.ok("character 19: there is no column vlaue" in result.errors, "what is wrong with EXPR is told with its place",
                 repr(result))
