@@ -282,15 +282,24 @@ static void description_read(struct live_objects *objects, const struct nt_layou
     name_read(objects, entry);
 }
 
-/* Opening and closing are not counted one by one on the object: that it is there says it. */
-static void ends_add(struct live_objects *objects)
+static bool is_once(const struct nt_source_tally *tally, uint64_t at)
 {
-    const struct nt_source_object *object = &objects->object;
-    if (!sums_have(&objects->own, KIND_OPEN)) {
-        sums_put(&objects->own, &(struct nt_source_tally){ .kind = KIND_OPEN, .count = 1, .last = object->opened_at });
+    return tally->count == 1 && tally->total == 0 && tally->max == 0 && tally->last == at;
+}
+
+bool live_sums_is_end(const struct nt_source_object *object, const struct nt_source_tally *tally)
+{
+    return (tally->kind == KIND_OPEN && is_once(tally, object->opened_at)) ||
+           (tally->kind == KIND_CLOSE && object->closed && is_once(tally, object->closed_at));
+}
+
+void live_sums_add_ends(struct live_sums *own, const struct nt_source_object *object)
+{
+    if (!sums_have(own, KIND_OPEN)) {
+        sums_put(own, &(struct nt_source_tally){ .kind = KIND_OPEN, .count = 1, .last = object->opened_at });
     }
-    if (object->closed && !sums_have(&objects->own, KIND_CLOSE)) {
-        sums_put(&objects->own, &(struct nt_source_tally){ .kind = KIND_CLOSE, .count = 1, .last = object->closed_at });
+    if (object->closed && !sums_have(own, KIND_CLOSE)) {
+        sums_put(own, &(struct nt_source_tally){ .kind = KIND_CLOSE, .count = 1, .last = object->closed_at });
     }
 }
 
@@ -378,7 +387,7 @@ bool live_objects_read(struct live_objects *objects, uint32_t slot)
     }
     objects->whole = stands == STANDS;
     objects->folds = (objects->redo.sequence + 1) / 2; /* one under way was put in its place */
-    ends_add(objects);
+    live_sums_add_ends(&objects->own, &objects->object);
     struct nt_source_object *object = &objects->object;
     object->tallies = objects->own.tallies;
     object->tally_count = objects->own.count;

@@ -53,6 +53,11 @@ uint32_t live_objects_slots(const struct live_objects *objects);
 /* Reads the object of a slot into objects->object. False: none to tell of (free, folded, being made). */
 bool live_objects_read(struct live_objects *objects, uint32_t slot);
 
+/* Opening and closing need not be counted one by one on the object: that it is there says it. What is one of these two
+   can be left out of its own sums, and added again. */
+bool live_sums_is_end(const struct nt_source_object *object, const struct nt_source_tally *tally);
+void live_sums_add_ends(struct live_sums *own, const struct nt_source_object *object);
+
 /* ---- Folds, see "Sums over a program" in docs/format.md ---- */
 
 /* Moves when a fold begins and when it ends: what was read while it stood still fits together. */

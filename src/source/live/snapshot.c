@@ -32,14 +32,13 @@ enum verdict {
     VERDICT_OPEN     /* cannot be told yet */
 };
 
-/* An object as it was read, packed: fresh memory is what a snapshot costs most. Its name lies behind its first sums. */
+/* An object as it was read, packed: fresh memory is what a snapshot costs most. Name and sums lie behind it. */
 struct taken {
     struct taken *next;
     uint64_t folds; /* its `gone` has the folds into it up to this number */
     const struct nt_source_tally *sums;
-    const char *name;
     const struct nt_source_rare *rare;
-    uint16_t tallies, gone, base, lineage; /* of the sums, in this order */
+    uint16_t tallies, gone, base, lineage; /* of the sums, in this order; without its ends */
     uint8_t name_size;
     bool dropped;
     unsigned char head[offsetof(struct nt_source_object, name)];
@@ -80,6 +79,7 @@ struct live_snapshot {
     uint64_t folds_max; /* of all lives */
     bool moving;
     struct chunk *chunks, *chunk; /* all, and the one in use */
+    struct live_sums own;         /* of what is told */
     void (*call)(void *arg);
     void *call_arg;
 };
@@ -148,9 +148,14 @@ static void memory_free_before(struct live_snapshot *snapshot, const struct take
 
 /* ---- Objects ---- */
 
+/* Those that are packed. */
 static size_t sums_count(const struct nt_source_object *object)
 {
-    return object->tally_count + object->gone_count + object->base_count + object->lineage_count;
+    size_t count = object->tally_count + object->gone_count + object->base_count + object->lineage_count;
+    for (size_t i = 0; i < object->tally_count; i++) {
+        count -= live_sums_is_end(object, &object->tallies[i]);
+    }
+    return count;
 }
 
 static struct nt_source_tally *sums_copy(struct nt_source_tally *to, const struct nt_source_tally *sums, size_t count)
@@ -165,11 +170,16 @@ static void pack(struct taken *taken, const struct nt_source_object *from, struc
 {
     memcpy(taken->head, from, sizeof taken->head);
     taken->sums = room;
-    taken->tallies = (uint16_t)from->tally_count;
+    taken->tallies = 0;
     taken->gone = (uint16_t)from->gone_count;
     taken->base = (uint16_t)from->base_count;
     taken->lineage = (uint16_t)from->lineage_count;
-    room = sums_copy(room, from->tallies, from->tally_count);
+    for (size_t i = 0; i < from->tally_count; i++) {
+        if (!live_sums_is_end(from, &from->tallies[i])) {
+            *room++ = from->tallies[i];
+            taken->tallies++;
+        }
+    }
     room = sums_copy(room, from->gone, from->gone_count);
     room = sums_copy(room, from->base, from->base_count);
     (void)sums_copy(room, from->lineage, from->lineage_count);
@@ -249,7 +259,7 @@ static int rare_take(struct live_snapshot *snapshot, struct taken *taken)
 static struct nt_source_object unpack(const struct taken *taken)
 {
     struct nt_source_object object = {
-        .name = { taken->name, taken->name_size },
+        .name = { (const char *)(taken + 1), taken->name_size },
         .tallies = taken->sums,
         .tally_count = taken->tallies,
         .gone = taken->sums + taken->tallies,
@@ -264,23 +274,33 @@ static struct nt_source_object unpack(const struct taken *taken)
     return object;
 }
 
+static int tell(struct live_snapshot *snapshot, const struct taken *taken, const struct nt_source_sink *sink)
+{
+    struct nt_source_object object = unpack(taken);
+    snapshot->own.count = object.tally_count;
+    (void)sums_copy(snapshot->own.tallies, object.tallies, object.tally_count);
+    live_sums_add_ends(&snapshot->own, &object);
+    object.tallies = snapshot->own.tallies;
+    object.tally_count = snapshot->own.count;
+    return sink->object(sink->arg, &object);
+}
+
 /* Adds what was read last. */
 static int take(struct live_snapshot *snapshot)
 {
     const struct nt_source_object *from = &snapshot->objects->object;
-    size_t sums = sums_count(from) * sizeof(struct nt_source_tally);
+    const size_t align = _Alignof(struct nt_source_tally);
+    size_t name = (from->name.size + align - 1) / align * align;
     if (snapshot->count == LIVES_MAX) {
         return -E2BIG;
     }
-    struct taken *taken = memory_take(snapshot, sizeof *taken + sums + from->name.size);
+    struct taken *taken = memory_take(snapshot, sizeof *taken + name + sums_count(from) * sizeof *taken->sums);
     if (taken == NULL) {
         return -ENOMEM;
     }
-    char *name = (char *)(taken + 1) + sums;
-    memcpy(name, from->name.data, from->name.size);
-    taken->name = name;
+    memcpy(taken + 1, from->name.data, from->name.size);
     taken->name_size = (uint8_t)from->name.size;
-    pack(taken, from, (void *)(taken + 1));
+    pack(taken, from, (void *)((char *)(taken + 1) + name));
     taken->rare = NULL;
     taken->next = NULL;
     taken->dropped = false;
@@ -635,8 +655,7 @@ int live_snapshot_tell(struct live_snapshot *snapshot, const struct nt_source_si
     for (const struct taken *taken = snapshot->first; taken != NULL && result == 0; taken = taken->next) {
         memory_free_before(snapshot, taken);
         if (!taken->dropped) {
-            struct nt_source_object object = unpack(taken);
-            result = sink->object(sink->arg, &object);
+            result = tell(snapshot, taken, sink);
         }
     }
     memory_free(snapshot);
