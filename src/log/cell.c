@@ -305,8 +305,7 @@ static void fold_moves(struct fold *fold, uint64_t end)
 static void give_up(struct fold *fold, const struct nt_layout_cell *cell)
 {
     struct nt_settler_ *settler = fold->settler;
-    const struct nt_layout_session *entry = log_session_find(&fold->log->map, cell->session);
-    uint64_t parent = entry ? __atomic_load_n(&entry->parent, __ATOMIC_RELAXED) : 0;
+    uint64_t parent = log_session_parent(&fold->log->map, cell->session);
     uint64_t flags = NT_MOVE_GIVEN | (parent ? 0 : NT_MOVE_OLDER);
     const struct nt_moved_ moved = { parent, cell->session, nt_pair_load_(&cell->sum), { 0, 0 } };
     log_session_given(&fold->log->map, cell->session);

@@ -7,6 +7,7 @@
 
 #define LOW_BITS NT_LAYOUT_SESSION_BITS
 #define LOW_MASK ((UINT64_C(1) << LOW_BITS) - 1)
+#define WRITTEN 128u /* flag of an entry, of no use to a reader: a session is being put there */
 #define STEP UINT64_C(65536)
 #define STEP_FIRST UINT64_C(4096)
 
@@ -31,22 +32,25 @@ static bool entry_back(struct log_map *map, struct nt_layout_session *entry)
 struct nt_layout_session *log_session_find(const struct log_map *map, uint64_t session)
 {
     uint64_t number = (session - map->header->session_first) & LOW_MASK;
-    uint64_t made = __atomic_load_n(&map->live->sessions, __ATOMIC_RELAXED);
-    if (number >= made || made - number > map->session_max)
+    if (number >= __atomic_load_n(&map->live->sessions, __ATOMIC_RELAXED))
         return NULL;
+    /* until another one is put there, however many have been made since: readers look at its flags then */
     struct nt_layout_session *entry = entry_at(map, number);
     return log_is_backed(map, entry, sizeof(*entry)) && __atomic_load_n(&entry->id, __ATOMIC_ACQUIRE) == session ? entry
                                                                                                                  : NULL;
 }
 
-/* Three bits for each id; readers do the same. */
-void log_session_given(struct log_map *map, uint64_t session)
+uint64_t log_session_parent(const struct log_map *map, uint64_t session)
 {
-    struct nt_layout_session *entry = log_session_find(map, session);
-    if (entry) {
-        __atomic_fetch_or(&entry->flags, NT_SESSION_FOLDED, __ATOMIC_RELAXED);
-        return;
-    }
+    const struct nt_layout_session *entry = log_session_find(map, session);
+    uint64_t parent = entry ? __atomic_load_n(&entry->parent, __ATOMIC_RELAXED) : 0;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* partner: entry_fill, which takes the id away before the parent */
+    return entry && __atomic_load_n(&entry->id, __ATOMIC_RELAXED) == session ? parent : 0;
+}
+
+/* Three bits for each id; readers do the same. */
+static void given_note(struct log_map *map, uint64_t session)
+{
     uint64_t hash = nt_layout_hash_(session, 0);
     for (int i = 0; i < NT_LAYOUT_GIVEN_BITS; i++) {
         uint64_t bit = nt_layout_given_(hash, i, map->given_max);
@@ -56,6 +60,38 @@ void log_session_given(struct log_map *map, uint64_t session)
         else
             __atomic_store_n(&map->live->given_unknown, 1, __ATOMIC_RELAXED);
     }
+}
+
+void log_session_given(struct log_map *map, uint64_t session)
+{
+    struct nt_layout_session *entry = log_session_find(map, session);
+    if (entry) {
+        __atomic_fetch_or(&entry->flags, NT_SESSION_FOLDED, __ATOMIC_SEQ_CST);
+        /* partner: entry_take, which takes the id away before it looks at the flags */
+        if (__atomic_load_n(&entry->id, __ATOMIC_SEQ_CST) == session)
+            return;
+    }
+    given_note(map, session);
+}
+
+/* The place becomes that of session `number`, unless somebody is at it or a later one has it: then nobody remembers
+   this one. That the old one's sums are the least they can be is not forgotten with it. */
+static bool entry_take(struct log_map *map, struct nt_layout_session *entry, uint64_t number)
+{
+    uint8_t flags = __atomic_fetch_or(&entry->flags, WRITTEN, __ATOMIC_SEQ_CST);
+    if (flags & WRITTEN)
+        return false;
+    uint64_t id = __atomic_load_n(&entry->id, __ATOMIC_SEQ_CST);
+    if (id && ((id - map->header->session_first) & LOW_MASK) > number) {
+        __atomic_fetch_and(&entry->flags, (uint8_t)~WRITTEN, __ATOMIC_SEQ_CST);
+        return false;
+    }
+    if (flags & NT_SESSION_FOLDED)
+        given_note(map, id); /* before its flag is gone: the program may end at any moment */
+    __atomic_store_n(&entry->id, 0, __ATOMIC_SEQ_CST);
+    if (__atomic_exchange_n(&entry->flags, WRITTEN, __ATOMIC_SEQ_CST) & NT_SESSION_FOLDED)
+        given_note(map, id);
+    return true;
 }
 
 /* Like a random number, from the log's id and the session's number (splitmix64: S. Vigna, public domain). */
@@ -75,18 +111,17 @@ uint64_t log_session_first(uint64_t id)
 static void entry_fill(struct nt_log *log, uint64_t number, uint64_t id, const char *name, nt_session parent)
 {
     struct nt_layout_session *entry = entry_at(&log->map, number);
-    if (!entry_back(&log->map, entry))
+    if (!entry_back(&log->map, entry) || !entry_take(&log->map, entry, number))
         return;
     size_t size = name ? strnlen(name, sizeof(entry->name)) : 0;
-    __atomic_store_n(&entry->id, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     entry->parent = parent;
     entry->opened = nt_now();
     entry->ended = 0;
-    entry->flags = 0;
     entry->name_size = (uint8_t)size;
     memcpy(entry->name, name ? name : "", size);
     __atomic_store_n(&entry->id, id, __ATOMIC_RELEASE);
+    __atomic_fetch_and(&entry->flags, (uint8_t)~WRITTEN, __ATOMIC_RELEASE);
 }
 
 /* What happened to a session is an event of the program's object. It is about the session and not counted in it. */

@@ -402,6 +402,33 @@ static void many_sessions(void **state)
     nt_log_close(log);
 }
 
+/* Of a session that was given up the log says so also when its name has made room for others. */
+static void the_given_are_not_forgotten(void **state)
+{
+    (void)state;
+    nt_log *log = test_log(1 << 20, 16384);
+    struct view view = view_open(nt_log_path(log));
+    uint64_t room = view_region(&view, NT_REGION_SESSIONS)->size / sizeof(struct nt_layout_session);
+    nt_session given = nt_session_new(log, "given", 0), kept = nt_session_new(log, "kept", 0);
+    log_session_given(&log->map, given);
+    log_session_given(&log->map, 12345); /* somebody else's */
+    for (uint64_t i = 0; i <= room; i++) {
+        assert_true(session_was_given(&view, given));
+        assert_true(session_was_given(&view, 12345));
+        assert_false(session_was_given(&view, kept));
+        (void)nt_session_new(log, "other", 0);
+    }
+    assert_null(log_session_find(&log->map, given));
+    nt_session parent = nt_session_new(log, "parent", 0), child = nt_session_new(log, "child", parent);
+    assert_int_equal(log_session_parent(&log->map, child), parent);
+    assert_int_equal(log_session_parent(&log->map, given), 0);
+    log->map.live->sessions += room; /* others are made, and not in their places yet */
+    log_session_given(&log->map, child);
+    assert_true(session_was_given(&view, child));
+    view_close(&view);
+    nt_log_close(log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +444,7 @@ int main(void)
         log_test(a_child_has_its_own),
         log_test(names_and_parents),
         log_test(many_sessions),
+        log_test(the_given_are_not_forgotten),
     };
     return cmocka_run_group_tests_name("log/session", tests, NULL, NULL);
 }

@@ -154,6 +154,25 @@ UNUSED static void sums_rest(const struct view *view, struct session_sums *sums,
     own->total += settled.total;
 }
 
+/* Whether the redo area holds in place of the object's sum of closed children. */
+UNUSED static bool is_redone(const struct view *view, uint32_t slot, uint32_t kind)
+{
+    const struct nt_layout_redo *redo = view_at(view, NT_REGION_REDO, 0);
+    for (uint32_t i = 0; redo->sequence % 2 && redo->parent == slot && i < redo->count; i++)
+        if (redo->entries[i].kind == kind)
+            return true;
+    return false;
+}
+
+UNUSED static void sums_closed(struct session_sums *sums, uint32_t kind, const struct nt_layout_pair *closed)
+{
+    struct session_sum *none = sums_at(sums, 0, kind, false);
+    if (kind != NT_OPEN && kind != NT_CLOSE) {
+        none->count += closed->count;
+        none->total += closed->total;
+    }
+}
+
 UNUSED static void sums_object(const struct view *view, struct session_sums *sums, uint32_t slot)
 {
     const struct nt_layout_object *entry = view_entry(view, slot);
@@ -169,25 +188,37 @@ UNUSED static void sums_object(const struct view *view, struct session_sums *sum
     }
     for (uint32_t at = entry->extras; at;) {
         const struct nt_layout_extra *extra = view_at(view, NT_REGION_BLOCKS, at);
-        struct session_sum *none = sums_at(sums, 0, extra->kind, false);
-        if (extra->holds & NT_EXTRA_CLOSED && extra->kind != NT_OPEN && extra->kind != NT_CLOSE) {
-            none->count += extra->closed.count;
-            none->total += extra->closed.total;
-        }
+        if (extra->holds & NT_EXTRA_CLOSED && !is_redone(view, slot, extra->kind))
+            sums_closed(sums, extra->kind, &extra->closed);
         at = extra->next;
     }
 }
 
-/* One sum for each session and kind; session 0 is none, which has what no other has. Not for files in which an object
-   is being folded. */
+/* The object that is being put into its parent's `closed` counts no more: the redo area has it. */
+UNUSED static bool is_folding(const struct view *view, uint32_t slot, uint32_t generation)
+{
+    const struct nt_layout_redo *redo = view_at(view, NT_REGION_REDO, 0);
+    return redo->sequence % 2 && redo->slot == slot && redo->generation == generation;
+}
+
+UNUSED static void sums_redo(const struct view *view, struct session_sums *sums)
+{
+    const struct nt_layout_redo *redo = view_at(view, NT_REGION_REDO, 0);
+    for (uint32_t i = 0; redo->sequence % 2 && i < redo->count; i++)
+        sums_closed(sums, redo->entries[i].kind, &redo->entries[i].closed);
+}
+
+/* One sum for each session and kind; session 0 is none, which has what no other has. */
 UNUSED static struct session_sums session_sums(const struct view *view)
 {
     struct session_sums sums = { 0 };
     for (uint32_t slot = 0; slot < view->live->slots; slot++) {
         const struct nt_layout_object *entry = view_entry(view, slot);
-        if (entry->generation && (entry->life == NT_LIFE_OPEN || entry->life == NT_LIFE_CLOSED))
+        if (entry->generation && (entry->life == NT_LIFE_OPEN || entry->life == NT_LIFE_CLOSED) &&
+            !is_folding(view, slot, entry->generation))
             sums_object(view, &sums, slot);
     }
+    sums_redo(view, &sums);
     for (uint32_t i = 0; i < view->live->settlers; i++) {
         const struct nt_layout_settler *settler = view_at(view, NT_REGION_SETTLERS, i);
         struct session_sums part = { 0 };
