@@ -183,10 +183,10 @@ static void take_event(struct check *check, const struct nt_event *event)
     if (event->merged != 1)
         verify_error(&check->verify, "an event of a log stands for %" PRIu32, event->merged);
     reading->events = grow(reading->events, reading->event_count, &reading->event_room, sizeof *reading->events);
-    reading->events[reading->event_count++] = (struct seen){ event->position, event->value,    event->count,
-                                                             event->total,    event->argument, event->program,
-                                                             event->ring,     event->object,   event->generation,
-                                                             event->kind,     event->flags,    slots };
+    reading->events[reading->event_count++] = (struct seen){ event->position, event->session, event->value,
+                                                             event->count,    event->total,   event->program,
+                                                             event->ring,     event->object,  event->generation,
+                                                             event->kind,     event->flags,   slots };
 }
 
 /* Returns how many events there were. */

@@ -68,6 +68,18 @@ static void event_error(struct verify *verify, const struct seen *event, const c
                  truth_kind_name(event->kind), event->count, event->value, event->total, what);
 }
 
+/* A session is known to begin at the first of its kind after a change. */
+static const char *session_fault(const struct seen *event, const struct truth_counts *counts)
+{
+    const uint64_t *session = &counts->sessions[event->count - 1];
+    if (event->session != *session)
+        return "not the session that it was counted in";
+    bool changed = event->count > 1 && session[-1] != session[0];
+    if (changed && !(event->flags & (NT_RECORD_FIRST | NT_RECORD_IN)))
+        return "the session's first, and does not say so";
+    return NULL;
+}
+
 /* What one thread counted is known value by value; of several threads the order is not. */
 static const char *event_fault(const struct seen *event, const struct truth_counts *counts)
 {
@@ -81,16 +93,19 @@ static const char *event_fault(const struct seen *event, const struct truth_coun
         return "not the value that was counted";
     if (event->total != counts->totals[event->count - 1])
         return "not the total that was counted";
-    return NULL;
+    return session_fault(event, counts);
 }
 
 static void verify_event(struct verify *verify, const struct seen *event)
 {
     const struct seen_program *program = verify_program(verify, event->program);
     struct truth_process *process = verify_truth(verify, event->program);
-    if (!process || (event->object == program->life[0] && event->generation == program->life[1]))
+    if (!process)
         return;
     uint32_t life = truth_life(process, event->object, event->generation);
+    bool own = event->object == program->life[0] && event->generation == program->life[1];
+    if (own && event->kind == NT_SESSION)
+        return; /* about a session, not in it; their sum is in the table */
     if (life == TRUTH_NO_LIFE) {
         /* Killed while it made the object, the process had not yet noted the handle. */
         if (!verify->killed || !is_own_word(event->kind))

@@ -7,7 +7,7 @@
 #include "truth_index.h"
 
 struct seen { /* an event that was read */
-    uint64_t position, value, count, total, argument;
+    uint64_t position, session, value, count, total;
     uint32_t program, ring, object, generation;
     uint16_t kind;
     uint16_t flags;

@@ -302,10 +302,12 @@ static bool has_counts(const struct seen_object *object)
 static void verify_object(struct verify *verify, const struct seen_object *object, struct truth_process *process,
                           bool refusals)
 {
+    uint32_t life = truth_life(process, object->slot, object->generation);
     if (object->kind == NT_OBJECT_PROCESS) {
+        if (life != TRUTH_NO_LIFE && !process->found[life]++)
+            verify_own(verify, object, process, life);
         return;
     }
-    uint32_t life = truth_life(process, object->slot, object->generation);
     if (life == TRUTH_NO_LIFE) {
         /* A forked child's table also has the ancestors of what it used; a killed one died while making it. */
         bool expected = object->described & NT_DESCRIBED_FORKED || verify->killed;

@@ -82,6 +82,7 @@ static void fill_values(struct truth_process *process, const size_t *starts)
             continue;
         size_t at = next[tally - 1]++;
         process->values[at] = truth->series[i].value;
+        process->sessions[at] = truth->series[i].session;
         process->totals[at] = truth->series[i].value + (at > starts[tally - 1] ? process->totals[at - 1] : 0);
     }
     free(next);
@@ -101,6 +102,7 @@ static void group_tallies(struct truth_process *process, const uint32_t *order, 
             *counts = (struct truth_counts){ .life = tally->object,
                                              .kind = tally->kind,
                                              .values = process->values + starts[order[i]],
+                                             .sessions = process->sessions + starts[order[i]],
                                              .totals = process->totals + starts[order[i]] };
         }
         struct truth_sum done, begun;
@@ -148,6 +150,7 @@ static void index_process(struct truth_process *process)
     qsort(order, tallies, sizeof *order, compare_tallies);
     size_t values = place_values(truth, order, starts);
     process->values = take_memory(values, sizeof *process->values);
+    process->sessions = take_memory(values, sizeof *process->sessions);
     process->totals = take_memory(values, sizeof *process->totals);
     process->counts = take_memory(tallies, sizeof *process->counts);
     process->by_handle = take_memory(objects, sizeof *process->by_handle);
@@ -206,6 +209,7 @@ void truth_index_fini(struct truth_index *index)
     for (size_t i = 0; i < index->count; i++) {
         struct truth_process *process = &index->processes[i];
         free(process->values);
+        free(process->sessions);
         free(process->totals);
         free(process->sorted);
         free(process->counts);

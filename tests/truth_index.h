@@ -16,6 +16,7 @@ struct truth_counts {
     unsigned tallies;             /* threads that counted */
     struct truth_sum done, begun; /* of all threads */
     const uint64_t *values;       /* as counted, thread after thread; of one thread: in the order of the counts */
+    const uint64_t *sessions;     /* sessions[i]: that values[i] was counted in */
     const uint64_t *totals;       /* totals[i]: of values[0] to values[i]; of use where there is one thread */
     size_t value_count;           /* at least done.count; the one in flight may be among them */
     const uint64_t *sorted;       /* of several threads: the values in order of size */
@@ -25,7 +26,7 @@ struct truth_process {
     struct truth truth;
     struct truth_counts *counts; /* sorted by life, kind */
     size_t count;
-    uint64_t *values, *totals, *sorted;
+    uint64_t *values, *sessions, *totals, *sorted;
     uint64_t *by_handle; /* slot << 32 | life + 1, sorted, of lives whose handle is known */
     size_t handle_count;
     uint8_t *found; /* by life: for the caller */

@@ -24,7 +24,7 @@ static void helper_keep(int fd, int lines)
             close(other);
 }
 
-static int helper_loop(struct worker *worker, struct watch *requests, struct channel *channel)
+static int helper_loop(struct worker *worker, struct view *view, struct channel *channel)
 {
     for (;;) {
         struct message *message = NULL;
@@ -35,8 +35,8 @@ static int helper_loop(struct worker *worker, struct watch *requests, struct cha
             message_free(message);
             return 0;
         }
-        struct message *result = worker_handle(worker, requests, message);
-        status = result ? channel_send(channel, result) : -ENOMEM;
+        struct message *result = worker_handle(worker, view, message);
+        status = result ? channel_send(channel, result->frame.session, result) : -ENOMEM;
         message_free(message);
         message_free(result);
         if (status < 0)
@@ -44,17 +44,18 @@ static int helper_loop(struct worker *worker, struct watch *requests, struct cha
     }
 }
 
-static int helper_main(struct worker *worker, struct watch *requests, struct channel *channel)
+static int helper_main(struct worker *worker, struct view *view, struct channel *channel)
 {
     helper_keep(channel->fd, worker->program->lines);
     message_forked();
     if (program_forked(worker->program) < 0)
         return 1;
+    view->self = worker->program->self;
     struct watch own;
     watch_open(worker->program, &own,
                &(struct watch_options){ &worker->helpers, "own", NT_OBJECT_OTHER, false, false });
-    int result = helper_loop(worker, requests, channel);
-    watch_count(&own, NT_QUEUE, channel->received);
+    int result = helper_loop(worker, view, channel);
+    watch_count_with(&own, NT_QUEUE, channel->received, channel->sent);
     watch_close(&own);
     if (result < 0)
         role_complain(worker->program, "helper", result);
@@ -65,7 +66,7 @@ static int helper_main(struct worker *worker, struct watch *requests, struct cha
 /* One request and its result. Takes the message. */
 static int helper_exchange(struct worker *worker, struct channel *channel, struct message *take_message)
 {
-    int status = channel_send(channel, take_message);
+    int status = channel_send(channel, take_message->frame.session, take_message);
     message_free(take_message);
     struct message *result = NULL;
     if (status == 0)
@@ -82,7 +83,7 @@ static int helper_serve(struct worker *worker, struct channel *channel, struct m
         status = helper_exchange(worker, channel, take_message);
         take_message = status == 0 && ++i < HELPER_BATCH ? queue_try_pop(&worker->backlog) : NULL;
     }
-    return status < 0 ? status : channel_signal(channel, FRAME_END, 0, 0);
+    return status < 0 ? status : channel_signal(channel, worker->standing, FRAME_END, 0, 0);
 }
 
 static int helper_reap(pid_t pid)
@@ -95,7 +96,7 @@ static int helper_reap(pid_t pid)
     return reaped == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
 }
 
-int helper_run(struct worker *worker, struct watch *requests, struct message *take_message)
+int helper_run(struct worker *worker, struct view *view, struct message *take_message)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
@@ -106,13 +107,13 @@ int helper_run(struct worker *worker, struct watch *requests, struct message *ta
     wire_timeout(ends[1], worker->program->options->timeout);
     char name[32];
     snprintf(name, sizeof name, "helper-%llu", (unsigned long long)take_message->frame.id);
-    struct channel channel = { .fd = ends[0] };
+    struct channel channel = { .fd = ends[0], .session_first = true };
     watch_open(worker->program, &channel.watch,
                &(struct watch_options){ &worker->helpers, name, NT_OBJECT_CHANNEL, false, true });
     pid_t pid = fork();
     if (pid == 0) {
         channel.fd = ends[1];
-        _exit(helper_main(worker, requests, &channel));
+        _exit(helper_main(worker, view, &channel));
     }
     int status = pid < 0 ? -errno : 0;
     close(ends[1]);

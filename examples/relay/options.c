@@ -42,6 +42,12 @@ static const struct option_row rows[] = {
       "make a connection anew after N messages, 2 or more; 0: never [0]" },
     { "fork-every", OPTION_NUMBER, AT(options.fork_every), 0, UINT64_MAX, "N",
       "every Nth request goes to a helper forked for it; 0: none [0]" },
+    { "sessions", OPTION_SWITCH, AT(options.sessions), 0, 0, "on|off",
+      "one for each request, more for its parts, one that stands [on]" },
+    { "session-count", OPTION_NUMBER, AT(options.session_count), 0, 1000000, "N",
+      "requests take N sessions in turn; 0: each has its own [0]" },
+    { "parts", OPTION_NUMBER, AT(options.parts), 0, 1000, "N",
+      "sessions below a request's: N in the worker, else one a process; 0: none [1]" },
     { "idle", OPTION_NUMBER, AT(options.idle), 0, 1000000, "N", "channels that a worker holds and hardly uses [0]" },
     { "timeout", OPTION_NUMBER, AT(options.timeout), 1, 3600, "S", "give up waiting after that long [10]" },
     { "log", OPTION_SWITCH, AT(options.log), 0, 0, "on|off", "write logs [on]" },
@@ -184,7 +190,9 @@ int options_parse(int argc, char **argv, struct command *ret_command)
                                             .threads = 2,
                                             .seed = 1,
                                             .timeout = 10,
-                                            .log = true } };
+                                            .parts = 1,
+                                            .log = true,
+                                            .sessions = true } };
     for (int i = 1; i < argc;) {
         int took = parse_option(argv + i, &command);
         if (took < 0)

@@ -33,6 +33,7 @@ void queue_push(struct queue *queue, struct message *take_message)
     queue->tail = &take_message->next;
     queue->length++;
     queue->bytes += message_size(take_message);
+    watch_session_set(&queue->watch, take_message->frame.session);
     watch_count(&queue->watch, NT_QUEUE, queue->bytes);
     pthread_cond_signal(&queue->filled);
     pthread_mutex_unlock(&queue->lock);
@@ -50,6 +51,7 @@ static struct message *queue_take(struct queue *queue, bool wait)
             queue->tail = &queue->head;
         queue->length--;
         queue->bytes -= message_size(message);
+        watch_session_set(&queue->watch, message->frame.session);
         watch_count(&queue->watch, NT_QUEUE, queue->bytes);
         pthread_cond_signal(&queue->drained);
     }

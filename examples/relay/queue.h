@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A bounded queue of messages between threads. Its length in bytes is counted, inside the queue's own lock, on
-   an object that is therefore exclusive although several threads come by. */
+   an object that is therefore exclusive although several threads come by, each time in the session of the message. */
 #ifndef RELAY_QUEUE_H
 #define RELAY_QUEUE_H
 

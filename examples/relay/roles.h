@@ -31,8 +31,9 @@ void role_complain(const struct program *program, const char *what, int error);
 /* ---- Helpers of a worker ---- */
 
 struct worker;
+struct view;
 /* Forks a helper, has it handle the request and a few that wait behind it, and takes its results. Takes the
    message. 0 or 1. */
-int helper_run(struct worker *worker, struct watch *requests, struct message *take_message);
+int helper_run(struct worker *worker, struct view *view, struct message *take_message);
 
 #endif

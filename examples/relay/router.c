@@ -20,6 +20,7 @@ struct router {
     const struct links *links;
     struct channel requests;
     struct watch unix_transport, front, tcp_transport, dispatch;
+    nt_session standing; /* as the source tells */
     struct peer *peers;
     bool failed;
 };
@@ -83,6 +84,7 @@ static void router_accept(struct router *router)
         watch_open(router->program, &peer->orders.watch,
                    &(struct watch_options){ &router->dispatch, name, NT_OBJECT_CHANNEL, false, false });
     }
+    watch_session_set(&peer->orders.watch, router->standing);
     watch_count(&peer->orders.watch, peer->known ? NT_RECONNECT : NT_ACCEPT, watch_clock() - before);
     peer->known = true;
     channel_read_counts(&peer->orders, hello);
@@ -114,12 +116,12 @@ static bool router_await(struct router *router, struct peer *peer)
 }
 
 /* Hands the request to the worker, after a new connection if one is due. */
-static bool router_send(struct router *router, struct peer *peer, struct message *message)
+static bool router_send(struct router *router, struct peer *peer, nt_session session, struct message *message)
 {
     uint64_t every = router->program->options->reconnect_every;
     int result = 0;
     if (every && peer->orders.sent >= every) {
-        result = channel_signal(&peer->orders, FRAME_AGAIN, 0, 0);
+        result = channel_signal(&peer->orders, router->standing, FRAME_AGAIN, 0, 0);
         if (result == 0) {
             channel_shut(&peer->orders);
             if (!router_await(router, peer))
@@ -127,7 +129,7 @@ static bool router_send(struct router *router, struct peer *peer, struct message
         }
     }
     if (result == 0)
-        result = channel_send(&peer->orders, message);
+        result = channel_send(&peer->orders, session, message);
     if (result < 0) {
         router_lost(router, peer, result);
         return false;
@@ -140,13 +142,23 @@ static bool router_send(struct router *router, struct peer *peer, struct message
 static int router_dispatch(struct router *router, struct message *message)
 {
     unsigned workers = router->program->options->workers;
+    struct session part = watch_session_part(&router->program->self, "route", message->frame.session);
+    int result = -EPIPE;
     uint64_t hash = (message->frame.id * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
-    for (unsigned i = 0; i < workers; i++) {
+    for (unsigned i = 0; result < 0 && i < workers; i++) {
         struct peer *peer = &router->peers[(hash + i) % workers];
-        if (!peer->gone && router_send(router, peer, message))
-            return 0;
+        if (!peer->gone && router_send(router, peer, part.id, message))
+            result = 0;
     }
-    return -EPIPE;
+    watch_session_part_end(&router->program->self, &part);
+    return result;
+}
+
+/* The source says first which session stands. */
+static void router_greet(struct router *router, const struct message *hello)
+{
+    router->standing = hello->frame.session;
+    watch_session_stand(&router->program->self, &(struct session){ .id = router->standing });
 }
 
 /* 1: go on, 0: the source is done, or a negative errno value. */
@@ -159,7 +171,9 @@ static int router_step(struct router *router)
     if (message->frame.type == FRAME_REQUEST)
         result = router_dispatch(router, message);
     else if (message->frame.type == FRAME_PING)
-        result = channel_signal(&router->requests, FRAME_PONG, 0, 0);
+        result = channel_signal(&router->requests, router->standing, FRAME_PONG, 0, 0);
+    else if (message->frame.type == FRAME_HELLO)
+        router_greet(router, message);
     else
         result = message->frame.type == FRAME_END ? 1 : -EBADMSG;
     bool end = message->frame.type == FRAME_END;
@@ -171,7 +185,7 @@ static void router_close(struct router *router)
 {
     for (unsigned i = 0; i < router->program->options->workers; i++) {
         struct peer *peer = &router->peers[i];
-        int result = peer->gone ? 0 : channel_signal(&peer->orders, FRAME_END, peer->requests, 0);
+        int result = peer->gone ? 0 : channel_signal(&peer->orders, router->standing, FRAME_END, peer->requests, 0);
         if (result < 0)
             router_lost(router, peer, result);
         channel_shut(&peer->orders);

@@ -30,6 +30,7 @@ struct sink {
     struct pollfd *entries;
     int file; /* -1: none */
     uint64_t slot;
+    nt_session standing; /* as the workers tell */
     bool failed;
 };
 
@@ -52,16 +53,35 @@ static void sink_fail(struct sink *sink, const char *what, int error)
 }
 
 /* Keeps it, in a place that newer ones will take. */
-static void sink_keep(struct sink *sink, const struct message *message)
+static void sink_write(struct sink *sink, const struct message *message)
 {
-    if (sink->file < 0 || message->frame.size == 0)
-        return;
     size_t size = message->frame.size < FILE_SLOT ? message->frame.size : FILE_SLOT;
-    ssize_t put = pwrite(sink->file, message->payload, size, (off_t)(sink->slot++ % FILE_SLOTS * FILE_SLOT));
+    uint64_t at = sink->slot++ % FILE_SLOTS * FILE_SLOT;
+    ssize_t put = pwrite(sink->file, message->payload, size, (off_t)at);
     if (put < 0)
         watch_count(&sink->file_watch, NT_ERROR, (uint64_t)errno);
     else
-        watch_count(&sink->file_watch, NT_DISK_WRITE, (uint64_t)put);
+        watch_count_with(&sink->file_watch, NT_DISK_WRITE, (uint64_t)put, at);
+}
+
+/* The last part of a request; then it is done. */
+static void sink_keep(struct sink *sink, const struct message *message)
+{
+    struct watch *self = &sink->program->self;
+    struct session part = watch_session_part(self, "store", message->frame.session);
+    watch_session_set(&sink->file_watch, part.id);
+    if (sink->file >= 0 && message->frame.size > 0)
+        sink_write(sink, message);
+    watch_session_part_end(self, &part);
+    watch_session_end(self, &(struct session){ .id = message->frame.session });
+}
+
+/* What keeps connections up comes in the session that stands. */
+static void sink_learn(struct sink *sink, nt_session standing)
+{
+    if (sink->standing != standing)
+        watch_session_stand(&sink->program->self, &(struct session){ .id = standing });
+    sink->standing = standing;
 }
 
 /* Checks and keeps one message of a worker. 1: go on, 0: this connection is done, or a negative errno value. */
@@ -77,8 +97,10 @@ static int sink_take(struct sink *sink, const struct message *message)
         sink_keep(sink, message);
         return 1;
     case FRAME_AGAIN:
+        sink_learn(sink, frame->session);
         return 0;
     case FRAME_END:
+        sink_learn(sink, frame->session);
         supplier->announced = frame->id;
         supplier->ended = true;
         return 0;
@@ -120,6 +142,7 @@ static void sink_adopt_worker(struct sink *sink, const struct channel *fresh, co
         watch_open(sink->program, &supplier->results.watch,
                    &(struct watch_options){ &sink->collector, name, NT_OBJECT_CHANNEL, false, false });
     }
+    watch_session_set(&supplier->results.watch, hello->frame.session);
     watch_count(&supplier->results.watch, supplier->known ? NT_RECONNECT : NT_ACCEPT, took);
     supplier->known = true;
     channel_read_counts(&supplier->results, hello);
@@ -139,8 +162,10 @@ static void sink_adopt_job(struct sink *sink, struct channel *fresh, const struc
     snprintf(name, sizeof name, "job-%llu", (unsigned long long)hello->frame.id);
     job->fd = fresh->fd;
     job->received = fresh->received;
+    job->session_first = true;
     watch_open(sink->program, &job->watch,
                &(struct watch_options){ &sink->jobs, name, NT_OBJECT_CHANNEL, false, true });
+    watch_session_set(&job->watch, hello->frame.session);
     watch_count(&job->watch, NT_ACCEPT, took);
     channel_read_counts(job, hello);
 }

@@ -3,6 +3,7 @@
    router, as fast as it is told; every 32nd message is a probe that it waits for. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +18,9 @@ struct source {
     struct program *program;
     struct channel requests;
     struct watch transport, endpoint, data;
-    int file; /* -1: none, requests are zeroes then */
+    struct session standing; /* of what keeps the relay's connections up */
+    struct session *taken;   /* sessions that requests take in turn; NULL: each has its own */
+    int file;                /* -1: none, requests are zeroes then */
     uint64_t file_size;
 };
 
@@ -47,6 +50,32 @@ static void source_close(struct source *source)
     watch_close(&source->transport);
 }
 
+static int source_open_sessions(struct source *source)
+{
+    struct watch *self = &source->program->self;
+    uint64_t count = source->program->options->session_count;
+    source->standing = watch_session_new(self, "connections", 0);
+    watch_session_stand(self, &source->standing);
+    source->taken = count ? calloc(count, sizeof *source->taken) : NULL;
+    if (count && !source->taken)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < count; i++) {
+        char name[TRUTH_NAME];
+        snprintf(name, sizeof name, "user %llu", (unsigned long long)i + 1);
+        source->taken[i] = watch_session_new(self, name, 0);
+    }
+    return channel_signal(&source->requests, source->standing.id, FRAME_HELLO, 0, 0);
+}
+
+static nt_session source_session(struct source *source, uint64_t id)
+{
+    if (source->taken)
+        return source->taken[id % source->program->options->session_count].id;
+    char name[TRUTH_NAME];
+    snprintf(name, sizeof name, "request %llu", (unsigned long long)id);
+    return watch_session_new(&source->program->self, name, 0).id;
+}
+
 /* Fills the payload from the file, wherever the seed leads. */
 static void source_read(struct source *source, struct message *message)
 {
@@ -70,13 +99,17 @@ static int source_send(struct source *source, uint64_t id)
     const struct options *options = source->program->options;
     uint64_t span = options->size_max - options->size_min + 1;
     uint32_t size = (uint32_t)(options->size_min + program_random(source->program) % span);
-    struct message *message = message_new(FRAME_REQUEST, id, size);
+    struct message *message = message_new(FRAME_REQUEST, source_session(source, id), id, size);
     if (!message)
         return -ENOMEM;
+    struct watch *self = &source->program->self;
+    struct session part = watch_session_part(self, "fetch", message->frame.session);
+    watch_session_set(&source->data, part.id);
     source_read(source, message);
+    watch_session_part_end(self, &part);
     message->frame.checksum = message_checksum(message);
     message->frame.sent = watch_clock();
-    int result = channel_send(&source->requests, message);
+    int result = channel_send(&source->requests, message->frame.session, message);
     message_free(message);
     return result;
 }
@@ -84,7 +117,7 @@ static int source_send(struct source *source, uint64_t id)
 static int source_ping(struct source *source)
 {
     uint64_t before = watch_clock();
-    int result = channel_signal(&source->requests, FRAME_PING, 0, 0);
+    int result = channel_signal(&source->requests, source->standing.id, FRAME_PING, 0, 0);
     if (result < 0)
         return result;
     struct message *message = NULL;
@@ -94,7 +127,7 @@ static int source_ping(struct source *source)
     result = message->frame.type == FRAME_PONG ? 0 : -EBADMSG;
     message_free(message);
     if (result == 0)
-        watch_count(&source->requests.watch, NT_PING, watch_clock() - before);
+        watch_count(&source->requests.watch, NT_PING, watch_clock() - before); /* in the pong's session */
     return result;
 }
 
@@ -131,11 +164,14 @@ int source_run(struct program *program, struct links *links)
     struct source source;
     source_open(&source, program, links->source);
     uint64_t sent;
-    int result = source_loop(&source, &sent);
+    int result = source_open_sessions(&source);
     if (result == 0)
-        result = channel_signal(&source.requests, FRAME_END, sent, 0);
+        result = source_loop(&source, &sent);
+    if (result == 0)
+        result = channel_signal(&source.requests, source.standing.id, FRAME_END, sent, 0);
     if (result < 0)
         role_complain(program, "requests", result);
     source_close(&source);
+    free(source.taken);
     return result < 0;
 }

@@ -10,19 +10,22 @@
 
 #include "truth.h"
 
-enum { OBJECT_ROOM = 32768, TALLY_ROOM = 262144, SERIES_ROOM = 4194304, PATH_ROOM = 512 };
+enum { OBJECT_ROOM = 32768, SESSION_ROOM = 262144, TALLY_ROOM = 262144, SERIES_ROOM = 4194304, PATH_ROOM = 512 };
 
-static size_t truth_size(uint64_t objects, uint64_t tallies, uint64_t series)
+static size_t truth_size(const struct truth_header *header)
 {
-    return sizeof(struct truth_header) + (size_t)(objects * sizeof(struct truth_object)) +
-           (size_t)(tallies * sizeof(struct truth_tally)) + (size_t)(series * sizeof(struct truth_series));
+    return sizeof *header + (size_t)header->object_room * sizeof(struct truth_object) +
+           (size_t)header->session_room * sizeof(struct truth_session) +
+           (size_t)header->tally_room * sizeof(struct truth_tally) +
+           (size_t)header->series_room * sizeof(struct truth_series);
 }
 
 static void truth_place(struct truth *truth, void *map, size_t size)
 {
     truth->header = map;
     truth->objects = (struct truth_object *)(void *)((char *)map + sizeof(struct truth_header));
-    truth->tallies = (struct truth_tally *)(void *)(truth->objects + truth->header->object_room);
+    truth->sessions = (struct truth_session *)(void *)(truth->objects + truth->header->object_room);
+    truth->tallies = (struct truth_tally *)(void *)(truth->sessions + truth->header->session_room);
     truth->series = (struct truth_series *)(void *)(truth->tallies + truth->header->tally_room);
     truth->size = size;
 }
@@ -68,22 +71,22 @@ static int truth_publish(const char *directory, const char *name)
     return result;
 }
 
-static void truth_describe(struct truth_header *header, const char *name, bool helper, uint64_t series)
+static struct truth_header truth_describe(const char *name, bool helper, bool detailed)
 {
-    memcpy(header->magic, TRUTH_MAGIC, sizeof header->magic);
-    header->size = sizeof *header;
-    header->pid = (uint32_t)getpid();
-    snprintf(header->name, sizeof header->name, "%s", name);
-    header->helper = helper;
-    header->object_room = OBJECT_ROOM;
-    header->tally_room = TALLY_ROOM;
-    header->series_room = series;
+    struct truth_header header = { .magic = TRUTH_MAGIC, .size = sizeof header, .pid = (uint32_t)getpid() };
+    snprintf(header.name, sizeof header.name, "%s", name);
+    header.helper = helper;
+    header.object_room = OBJECT_ROOM;
+    header.session_room = detailed ? SESSION_ROOM : 0;
+    header.tally_room = TALLY_ROOM;
+    header.series_room = detailed ? SERIES_ROOM : 0;
+    return header;
 }
 
 int truth_open(const char *directory, const char *name, bool helper, struct truth *ret_truth)
 {
-    uint64_t series = directory ? SERIES_ROOM : 0;
-    size_t size = truth_size(OBJECT_ROOM, TALLY_ROOM, series);
+    const struct truth_header header = truth_describe(name, helper, directory != NULL);
+    size_t size = truth_size(&header);
     int fd, error = truth_create(directory, name, size, &fd);
     if (error)
         return error;
@@ -94,7 +97,7 @@ int truth_open(const char *directory, const char *name, bool helper, struct trut
         close(fd);
     if (error)
         return error;
-    truth_describe(map, name, helper, series);
+    memcpy(map, &header, sizeof header);
     truth_place(ret_truth, map, size);
     ret_truth->detailed = directory != NULL;
     error = truth_publish(directory, name);
@@ -107,10 +110,10 @@ static bool truth_is_whole(const struct truth_header *header, size_t size)
 {
     return memcmp(header->magic, TRUTH_MAGIC, sizeof header->magic) == 0 && header->size == sizeof *header &&
            memchr(header->name, 0, sizeof header->name) && header->object_room <= OBJECT_ROOM &&
-           header->tally_room <= TALLY_ROOM && header->series_room <= SERIES_ROOM &&
-           header->objects <= header->object_room && header->tallies <= header->tally_room &&
-           header->series <= header->series_room &&
-           size == truth_size(header->object_room, header->tally_room, header->series_room);
+           header->session_room <= SESSION_ROOM && header->tally_room <= TALLY_ROOM &&
+           header->series_room <= SERIES_ROOM && header->objects <= header->object_room &&
+           header->sessions <= header->session_room && header->tallies <= header->tally_room &&
+           header->series <= header->series_room && size == truth_size(header);
 }
 
 int truth_load(const char *path, struct truth *ret_truth)
@@ -184,25 +187,43 @@ uint32_t truth_tally_add(struct truth *truth, uint32_t object, uint32_t kind)
     return number;
 }
 
-static void truth_append(struct truth *truth, uint32_t tally, uint64_t value)
+uint32_t truth_session_add(struct truth *truth, const char *name, uint64_t parent)
+{
+    struct truth_header *header = truth->header;
+    uint32_t number = truth_take(&header->sessions, header->session_room, &header->overflow);
+    if (number == UINT32_MAX)
+        return number;
+    struct truth_session *session = &truth->sessions[number];
+    session->parent = parent;
+    snprintf(session->name, sizeof session->name, "%s", name);
+    atomic_store_explicit(&session->ready, 1, memory_order_release); /* as above */
+    return number;
+}
+
+static uint32_t truth_append(struct truth *truth, uint32_t tally, const struct truth_entry *entry)
 {
     struct truth_header *header = truth->header;
     uint64_t at = atomic_load_explicit(&header->series, memory_order_relaxed);
     do {
         if (at >= header->series_room) {
             atomic_fetch_add_explicit(&header->overflow, 1, memory_order_relaxed);
-            return;
+            return 0;
         }
     } while (!atomic_compare_exchange_weak_explicit(&header->series, &at, at + 1, memory_order_relaxed,
                                                     memory_order_relaxed));
-    truth->series[at].value = value;
-    atomic_store_explicit(&truth->series[at].tally, tally + 1, memory_order_release); /* as above */
+    struct truth_series *series = &truth->series[at];
+    series->joins = entry->joins;
+    series->value = entry->value;
+    series->session = entry->session;
+    series->own = entry->own;
+    atomic_store_explicit(&series->tally, tally + 1, memory_order_release); /* as above */
+    return (uint32_t)at + 1;
 }
 
-void truth_begin(struct truth *truth, uint32_t tally, uint64_t value)
+uint32_t truth_begin(struct truth *truth, uint32_t tally, const struct truth_entry *entry)
 {
-    if (truth->detailed)
-        truth_append(truth, tally, value);
+    uint32_t number = truth->detailed ? truth_append(truth, tally, entry) : 0;
+    uint64_t value = entry->value;
     struct truth_tally *t = &truth->tallies[tally];
     uint64_t done = atomic_load_explicit(&t->done, memory_order_relaxed);
     uint64_t next = done + 1;
@@ -212,6 +233,7 @@ void truth_begin(struct truth *truth, uint32_t tally, uint64_t value)
     /* The library's plain stores must stay behind: a killed thread's stores come in program order, so keeping
        the compiler from moving them is enough. */
     atomic_signal_fence(memory_order_seq_cst);
+    return number;
 }
 
 void truth_end(struct truth *truth, uint32_t tally)

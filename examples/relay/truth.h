@@ -2,7 +2,7 @@
 /* What a relay process counted by itself, in a file of its own that outlives kill -9. Shared with the checks
    that hold a log against it. Knows nothing of logs: kinds are numbers, handles are opaque.
 
-   A truth file is a header, objects, tallies and a series, each of fixed-size entries, the file sparse.
+   A truth file is a header, objects, sessions, tallies and a series, each of fixed-size entries, the file sparse.
    A tally has one writer at a time and follows this order, which kill -9 cannot break (the stores of a killed
    thread are seen in program order up to some instruction):
 
@@ -14,7 +14,11 @@
 
    So done ≤ the library's count ≤ begun, begun − done is 0 or 1, and the same holds of total and maximum, with
    state[done & 1] and state[begun & 1]. Several tallies of one object and kind (one a thread that counts on a
-   shared object) add up, and so do their bounds. */
+   shared object) add up, and so do their bounds.
+
+   What a session did is in the series: a tally's n-th entry names the session that its n-th count belongs to, and
+   so is done, in flight or never begun as that count is. An entry that joins a message to its session names the
+   entry of the read that goes there with it. */
 #ifndef RELAY_TRUTH_H
 #define RELAY_TRUTH_H
 
@@ -23,9 +27,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRUTH_MAGIC "RELAYTR\001"
+#define TRUTH_MAGIC "RELAYTR\002"
 #define TRUTH_SUFFIX ".truth"
 #define TRUTH_PATH 104
+#define TRUTH_NAME 36
 #define TRUTH_KINDS 65 /* 1 to 63 built in, 64 the relay's own */
 
 enum {
@@ -35,8 +40,11 @@ enum {
     TRUTH_REFUSED = 8u,   /* the log had no room for it */
     TRUTH_CLOSED = 16u,   /* ended: its counts no longer change */
     TRUTH_MANY = 32u,     /* stands for many lives of that path, `handle` being the last one's */
-    TRUTH_ORPHAN = 64u    /* its parent was refused: the log has it right below the process */
+    TRUTH_ORPHAN = 64u,   /* its parent was refused: the log has it right below the process */
+    TRUTH_PROGRAM = 128u  /* the log's own object of the process; its path is empty */
 };
+
+enum { TRUTH_STANDING = 1u, TRUTH_STANDS = 2u, TRUTH_ENDING = 4u, TRUTH_ENDED = 8u }; /* begun, done; begun, done */
 
 struct truth_header {
     char magic[8];
@@ -50,7 +58,9 @@ struct truth_header {
     _Atomic uint32_t objects, tallies;
     _Atomic uint64_t series;
     _Atomic uint64_t overflow; /* what found no room: such a file proves nothing */
-    uint64_t spare[4];
+    uint32_t session_room;
+    _Atomic uint32_t sessions;
+    uint64_t spare[3];
 };
 
 struct truth_object {
@@ -60,6 +70,15 @@ struct truth_object {
     uint32_t epoch;
     _Atomic uint64_t handle; /* the library's, 0 until it is known */
     char path[TRUTH_PATH];   /* below the process, names joined by '/' */
+};
+
+struct truth_session {   /* one that this process made */
+    _Atomic uint64_t id; /* 0: it was being made */
+    uint64_t parent;
+    _Atomic uint32_t ready; /* stored before it is made */
+    _Atomic uint32_t flags;
+    uint32_t spare;
+    char name[TRUTH_NAME];
 };
 
 struct truth_tally {
@@ -72,25 +91,34 @@ struct truth_tally {
     uint64_t spare;
 };
 
+struct truth_entry { /* one count */
+    uint64_t value;
+    uint64_t session; /* that it belongs to */
+    uint64_t own;     /* the object's at that moment: another one where the session goes with the count */
+    uint32_t joins;   /* of a join: number + 1 of the read that goes to `session` with it, 0 none */
+};
+
 struct truth_series {       /* every value that was counted, a tally's in the order of its counts */
     _Atomic uint32_t tally; /* number + 1, stored last; 0: the process died before it was written */
-    uint32_t spare;
-    uint64_t value;
+    uint32_t joins;
+    uint64_t value, session, own;
 };
 
 _Static_assert(sizeof(struct truth_header) == 128, "header");
 _Static_assert(sizeof(struct truth_object) == 128, "object");
 _Static_assert(sizeof(struct truth_tally) == 64, "tally");
-_Static_assert(sizeof(struct truth_series) == 16, "series");
+_Static_assert(sizeof(struct truth_session) == 64, "session");
+_Static_assert(sizeof(struct truth_series) == 32, "series");
 
 /* One file, mapped. The arrays lie in it. */
 struct truth {
     struct truth_header *header;
     struct truth_object *objects;
+    struct truth_session *sessions;
     struct truth_tally *tallies;
     struct truth_series *series;
     size_t size;
-    bool detailed; /* in a file: every life of an object apart, and the series */
+    bool detailed; /* in a file: every life of an object apart, sessions, and the series */
 };
 
 /* Makes DIRECTORY/NAME.PID.truth, or memory of its own without a file if directory is NULL: then lives of an
@@ -103,9 +131,11 @@ void truth_close(struct truth *truth);
 /* Each returns a number, or UINT32_MAX if there is no room. */
 uint32_t truth_object_add(struct truth *truth, const char *path, uint32_t flags);
 uint32_t truth_tally_add(struct truth *truth, uint32_t object, uint32_t kind);
+uint32_t truth_session_add(struct truth *truth, const char *name, uint64_t parent);
 
-/* Around one operation of the library. */
-void truth_begin(struct truth *truth, uint32_t tally, uint64_t value);
+/* Around one operation of the library. The first returns the number of its entry in the series + 1, 0 if it has
+   none. */
+uint32_t truth_begin(struct truth *truth, uint32_t tally, const struct truth_entry *entry);
 void truth_end(struct truth *truth, uint32_t tally);
 
 struct truth_sum {

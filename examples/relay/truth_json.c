@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,48 +11,8 @@
 
 #include <nt/log.h>
 
-#include "truth.h"
-
-/* ---- Text ---- */
-
-struct text { /* what does not fit is cut, or goes to a stream first if there is one */
-    char *data;
-    size_t room, size;
-    FILE *stream;
-};
-
-__attribute__((format(printf, 2, 3))) static void text_print(struct text *text, const char *format, ...)
-{
-    if (text->stream && text->room - text->size < 1024) {
-        fwrite(text->data, 1, text->size, text->stream);
-        text->size = 0;
-    }
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(text->data + text->size, text->room - text->size, format, arguments);
-    va_end(arguments);
-    if (length > 0)
-        text->size += (size_t)length < text->room - text->size ? (size_t)length : text->room - text->size - 1;
-}
-
-/* Names of the relay are plain; anything else would be a defect, and is made harmless. */
-static void print_string(struct text *out, const char *string)
-{
-    text_print(out, "\"");
-    for (; *string; string++) {
-        unsigned char c = (unsigned char)*string;
-        if (c < 0x20 || c == '"' || c == '\\' || c > 0x7e)
-            text_print(out, "\\u%04x", c);
-        else
-            text_print(out, "%c", c);
-    }
-    text_print(out, "\"");
-}
-
-static const char *name_of_bool(bool value)
-{
-    return value ? "true" : "false";
-}
+#include "text.h"
+#include "truth_sessions.h"
 
 /* ---- Sums ---- */
 
@@ -111,18 +70,19 @@ static void chains_fini(struct chains *chains)
 static void print_object(struct text *out, const struct truth *truth, uint32_t number, const struct kinds *kinds)
 {
     static const char *const flag_names[] = { /* by bit */
-                                              "shared", "short", "inherited", "refused", "closed", "many", "orphan"
+                                              "shared", "short", "inherited", "refused",
+                                              "closed", "many",  "orphan",    "program"
     };
     const struct truth_object *object = &truth->objects[number];
     uint32_t flags = atomic_load_explicit(&object->flags, memory_order_relaxed);
     text_print(out, "\n  {\"number\":%" PRIu32 ",\"path\":", number);
-    print_string(out, object->path);
+    text_string(out, object->path);
     text_print(out, ",\"handle\":\"%016" PRIx64 "\",\"epoch\":%" PRIu32,
                atomic_load_explicit(&object->handle, memory_order_relaxed), object->epoch);
     if (object->previous)
         text_print(out, ",\"previous\":%" PRIu32, object->previous - 1);
     for (size_t i = 0; i < sizeof flag_names / sizeof *flag_names; i++)
-        text_print(out, ",\"%s\":%s", flag_names[i], name_of_bool(flags & (1u << i)));
+        text_print(out, ",\"%s\":%s", flag_names[i], text_bool(flags & (1u << i)));
     text_print(out, ",\"tallies\":{");
     const char *comma = "";
     for (uint32_t kind = 1; kind < TRUTH_KINDS; kind++) {
@@ -162,12 +122,14 @@ static int print_truth(const struct truth *truth)
         char data[8192];
         struct text out = { .data = data, .room = sizeof data, .stream = stdout };
         text_print(&out, "{\"name\":");
-        print_string(&out, header->name);
+        text_string(&out, header->name);
         text_print(&out, ",\"pid\":%" PRIu32 ",\"helper\":%s,\"complete\":%s,\"overflow\":%" PRIu64, header->pid,
-                   name_of_bool(header->helper), name_of_bool(header->complete), (uint64_t)header->overflow);
+                   text_bool(header->helper), text_bool(header->complete), (uint64_t)header->overflow);
         text_print(&out, ",\"objects\":[");
         print_objects(&out, truth, &chains);
-        text_print(&out, "]}");
+        text_print(&out, "]");
+        result = truth_print_sessions(&out, truth);
+        text_print(&out, "}");
         fwrite(data, 1, out.size, stdout);
     }
     chains_fini(&chains);
@@ -274,11 +236,12 @@ static void sort_rows(struct line *line)
 static void print_row(struct text *out, const struct row *row)
 {
     const char *comma = "";
-    print_string(out, row->path);
+    text_string(out, row->path);
     text_print(out, ":{");
     for (uint32_t kind = 1; kind < TRUTH_KINDS; kind++) {
-        /* Open, close and epoch are the log's own words. */
-        if (row->kinds.done[kind].count == 0 || kind == NT_OPEN || kind == NT_CLOSE || kind == NT_EPOCH)
+        /* Open, close, epoch and session are the log's own words: without a log there are none. */
+        bool own = kind == NT_OPEN || kind == NT_CLOSE || kind == NT_EPOCH || kind == NT_SESSION;
+        if (row->kinds.done[kind].count == 0 || own)
             continue;
         text_print(out, "%s\"%s\":", comma, truth_kind_name(kind));
         print_sum(out, &row->kinds.done[kind]);
@@ -290,8 +253,8 @@ static void print_row(struct text *out, const struct row *row)
 static void print_line(struct text *out, const struct truth_header *header, const struct line *line)
 {
     text_print(out, "{\"process\":");
-    print_string(out, header->name);
-    text_print(out, ",\"pid\":%" PRIu32 ",\"helper\":%s,\"channels\":{", header->pid, name_of_bool(header->helper));
+    text_string(out, header->name);
+    text_print(out, ",\"pid\":%" PRIu32 ",\"helper\":%s,\"channels\":{", header->pid, text_bool(header->helper));
     for (size_t i = 0; i < line->count; i++) {
         text_print(out, "%s", i ? "," : "");
         print_row(out, &line->rows[line->order[i]]);
@@ -308,7 +271,9 @@ size_t truth_line(const struct truth *truth, char *data, size_t room)
     for (uint32_t i = 0; i < header->tallies; i++) {
         if (truth->tallies[i].object >= header->objects)
             continue;
-        struct row *row = find_row(line, &truth->objects[truth->tallies[i].object]);
+        const struct truth_object *object = &truth->objects[truth->tallies[i].object];
+        bool program = atomic_load_explicit(&object->flags, memory_order_relaxed) & TRUTH_PROGRAM;
+        struct row *row = program ? NULL : find_row(line, object);
         if (row)
             kinds_add(&row->kinds, &truth->tallies[i]);
     }

@@ -56,19 +56,24 @@ int program_open(struct program *program, const struct options *options, const c
     for (const char *c = name; *c; c++)
         program->random = program->random * 31 + (unsigned char)*c;
     int result = truth_open(options->truth, name, false, &program->truth);
-    if (result < 0)
+    if (result < 0) {
         fprintf(stderr, "relay: %s: truth under %s: %s\n", name, options->truth ? options->truth : "-",
                 strerror(-result));
-    else
-        program_open_log(program);
-    return result;
+        return result;
+    }
+    program_open_log(program);
+    watch_open_program(program, &program->self);
+    return 0;
 }
 
 int program_forked(struct program *program)
 {
     program->truth_number++;
     truth_close(&program->truth);
-    return truth_open(program->options->truth, program->name, true, &program->truth);
+    int result = truth_open(program->options->truth, program->name, true, &program->truth);
+    if (result == 0)
+        watch_open_program(program, &program->self);
+    return result;
 }
 
 void program_close(struct program *program)
@@ -120,6 +125,7 @@ static void watch_truth_new(struct watch *watch, uint32_t previous)
     }
     watch->truth = number;
     memset(watch->tally, 0, sizeof watch->tally);
+    watch->read = 0;
     struct truth_object *object = watch_truth(watch);
     if (object && previous != UINT32_MAX) {
         object->previous = previous + 1;
@@ -152,15 +158,23 @@ static uint32_t watch_tally(struct watch *watch, uint32_t kind)
     return watch->tally[kind] - 1;
 }
 
-static uint32_t watch_begin(struct watch *watch, uint32_t kind, uint64_t value)
+uint32_t watch_begin(struct watch *watch, uint32_t kind, const struct truth_entry *entry)
 {
     uint32_t tally = watch_tally(watch, kind);
-    if (tally != UINT32_MAX)
-        truth_begin(&watch->program->truth, tally, value);
+    uint32_t number = tally == UINT32_MAX ? 0 : truth_begin(&watch->program->truth, tally, entry);
+    if (kind == NT_READ)
+        watch->read = number;
     return tally;
 }
 
-static void watch_end(const struct watch *watch, uint32_t tally)
+/* In the object's own session. */
+static uint32_t watch_begin_own(struct watch *watch, uint32_t kind, uint64_t value)
+{
+    const struct truth_entry entry = { .value = value, .session = watch->session, .own = watch->session };
+    return watch_begin(watch, kind, &entry);
+}
+
+void watch_end(const struct watch *watch, uint32_t tally)
 {
     if (tally != UINT32_MAX)
         truth_end(&watch->program->truth, tally);
@@ -168,17 +182,23 @@ static void watch_end(const struct watch *watch, uint32_t tally)
 
 /* ---- Objects ---- */
 
+static void watch_name(struct watch *watch, const struct watch_options *options)
+{
+    int length = snprintf(watch->path, sizeof watch->path, "%s%s%s", options->parent ? options->parent->path : "",
+                          options->parent ? "/" : "", options->name);
+    if (length < 0 || (size_t)length >= sizeof watch->path)
+        atomic_fetch_add(&watch->program->truth.header->overflow, 1); /* a path that is cut proves nothing */
+    watch->flags = (options->shared ? TRUTH_SHARED : 0) | (options->brief ? TRUTH_SHORT : 0);
+}
+
 void watch_open(struct program *program, struct watch *watch, const struct watch_options *options)
 {
     /* A brief one's place in the truth may serve the next; all else starts anew. */
     if (!options->brief || watch->program != program || !(watch->flags & TRUTH_SHORT))
         *watch = (struct watch){ .program = program, .truth = UINT32_MAX };
     bool below = options->parent && options->parent->object.handle;
-    int length = snprintf(watch->path, sizeof watch->path, "%s%s%s", options->parent ? options->parent->path : "",
-                          options->parent ? "/" : "", options->name);
-    if (length < 0 || (size_t)length >= sizeof watch->path)
-        atomic_fetch_add(&program->truth.header->overflow, 1); /* a path that is cut proves nothing */
-    watch->flags = (options->shared ? TRUTH_SHARED : 0) | (options->brief ? TRUTH_SHORT : 0);
+    watch->session = below && !options->shared ? options->parent->session : 0; /* so does the library */
+    watch_name(watch, options);
     watch_truth_new(watch, UINT32_MAX);
 
     nt_object_options object = NT_OBJECT_OPTIONS_INIT;
@@ -190,15 +210,23 @@ void watch_open(struct program *program, struct watch *watch, const struct watch
     else if (options->parent)
         watch_flag(watch, TRUTH_ORPHAN);
     /* The library counts an object's open and close by itself, with values of its own. */
-    uint32_t tally = watch_begin(watch, NT_OPEN, 0);
+    uint32_t tally = watch_begin_own(watch, NT_OPEN, 0);
     watch->object = nt_object_new(program->log, &object);
     watch_handle(watch);
     watch_end(watch, tally);
 }
 
+void watch_open_program(struct program *program, struct watch *watch)
+{
+    *watch = (struct watch){ .program = program, .truth = UINT32_MAX, .flags = TRUTH_SHARED | TRUTH_PROGRAM };
+    watch_truth_new(watch, UINT32_MAX);
+    watch->object = nt_log_object(program->log);
+    watch_handle(watch);
+}
+
 void watch_close(struct watch *watch)
 {
-    uint32_t tally = watch_begin(watch, NT_CLOSE, 0);
+    uint32_t tally = watch_begin_own(watch, NT_CLOSE, 0);
     nt_object_close(watch->object);
     watch_end(watch, tally);
     watch_flag(watch, TRUTH_CLOSED);
@@ -208,10 +236,10 @@ void watch_close(struct watch *watch)
 void watch_succeed(struct watch *watch)
 {
     uint32_t before = watch->truth;
-    uint32_t closing = watch_begin(watch, NT_CLOSE, 0);
+    uint32_t closing = watch_begin_own(watch, NT_CLOSE, 0);
     struct watch old = *watch;
     watch_truth_new(watch, before);
-    uint32_t opening = watch_begin(watch, NT_EPOCH, 0);
+    uint32_t opening = watch_begin_own(watch, NT_EPOCH, 0);
     watch->object = nt_object_succeed(old.object);
     watch_handle(watch);
     watch_end(watch, opening);
@@ -229,22 +257,30 @@ struct watch watch_share(const struct watch *watch)
 
 void watch_count(struct watch *watch, nt_kind kind, uint64_t value)
 {
-    uint32_t tally = watch_begin(watch, kind, value);
+    uint32_t tally = watch_begin_own(watch, kind, value);
     nt_object_count(watch->object, kind, value);
     watch_end(watch, tally);
 }
 
 void watch_count_at(struct watch *watch, nt_kind kind, uint64_t value, nt_time at)
 {
-    uint32_t tally = watch_begin(watch, kind, value);
+    uint32_t tally = watch_begin_own(watch, kind, value);
     nt_object_count_at(watch->object, kind, value, at);
     watch_end(watch, tally);
 }
 
 void watch_count_with(struct watch *watch, nt_kind kind, uint64_t value, uint64_t argument)
 {
-    uint32_t tally = watch_begin(watch, kind, value);
+    uint32_t tally = watch_begin_own(watch, kind, value);
     nt_object_count_with(watch->object, kind, value, argument);
+    watch_end(watch, tally);
+}
+
+void watch_count_in(struct watch *watch, nt_session session, nt_kind kind, uint64_t value)
+{
+    const struct truth_entry entry = { .value = value, .session = session, .own = watch->session };
+    uint32_t tally = watch_begin(watch, kind, &entry);
+    nt_object_count_in(watch->object, session, kind, value);
     watch_end(watch, tally);
 }
 
@@ -256,7 +292,7 @@ void watch_done(struct watch *watch, const struct watch_done *done)
         { .as.data = done->path, .size = strlen(done->path) },
         { .as.f64 = done->load, .size = 0 },
     };
-    uint32_t tally = watch_begin(watch, REQUEST_DONE, done->latency);
+    uint32_t tally = watch_begin_own(watch, REQUEST_DONE, done->latency);
     nt_object_record(watch->object, watch->program->request_done, done->latency, values,
                      sizeof values / sizeof *values);
     watch_end(watch, tally);

@@ -32,12 +32,13 @@ static struct message *message_map(size_t size)
     return map == MAP_FAILED ? NULL : map;
 }
 
-struct message *message_new(enum frame_type type, uint64_t id, uint32_t size)
+struct message *message_new(enum frame_type type, nt_session session, uint64_t id, uint32_t size)
 {
     struct message *message = forked ? message_map(sizeof *message + size) : malloc(sizeof *message + size);
     if (message) {
         message->next = NULL;
-        message->frame = (struct frame){ .magic = FRAME_MAGIC, .type = (uint16_t)type, .size = size, .id = id };
+        message->frame =
+            (struct frame){ .magic = FRAME_MAGIC, .type = (uint16_t)type, .size = size, .id = id, .session = session };
     }
     return message;
 }
@@ -118,8 +119,9 @@ int wire_wait(int fd, uint64_t timeout_ms)
 
 /* ---- Channels ---- */
 
-int channel_send(struct channel *channel, struct message *message)
+int channel_send(struct channel *channel, nt_session session, struct message *message)
 {
+    watch_session_set(&channel->watch, session);
     message->frame.sequence = channel->sent + 1;
     struct iovec parts[2] = {
         { &message->frame, sizeof message->frame },
@@ -136,13 +138,13 @@ int channel_send(struct channel *channel, struct message *message)
     return 0;
 }
 
-int channel_signal(struct channel *channel, enum frame_type type, uint64_t id, uint16_t worker)
+int channel_signal(struct channel *channel, nt_session session, enum frame_type type, uint64_t id, uint16_t worker)
 {
-    struct message *message = message_new(type, id, 0);
+    struct message *message = message_new(type, session, id, 0);
     if (!message)
         return -ENOMEM;
     message->frame.worker = worker;
-    int result = channel_send(channel, message);
+    int result = channel_send(channel, session, message);
     message_free(message);
     return result;
 }
@@ -171,7 +173,7 @@ static int receive_message(struct channel *channel, struct watch *waiter, struct
         return result;
     if (frame.magic != FRAME_MAGIC || frame.size > WIRE_PAYLOAD_MAX || frame.sequence != channel->received + 1)
         return -EBADMSG;
-    struct message *message = message_new((enum frame_type)frame.type, frame.id, frame.size);
+    struct message *message = message_new((enum frame_type)frame.type, frame.session, frame.id, frame.size);
     if (!message)
         return -ENOMEM;
     message->frame = frame;
@@ -187,6 +189,8 @@ static int receive_message(struct channel *channel, struct watch *waiter, struct
 
 int channel_receive(struct channel *channel, struct watch *waiter, struct message **ret_message)
 {
+    if (!waiter)
+        watch_session_set(&channel->watch, 0);
     int result = receive_message(channel, waiter ? waiter : &channel->watch, ret_message);
     if (result < 0)
         watch_count(&channel->watch, NT_ERROR, (uint64_t)-result);
@@ -208,7 +212,11 @@ int channel_receive_hello(struct channel *channel, struct message **ret_message)
 
 void channel_read_counts(struct channel *channel, const struct message *message)
 {
-    watch_count(&channel->watch, NT_READ, message_size(message));
+    uint64_t size = message_size(message);
+    if (channel->session_first)
+        watch_session_set(&channel->watch, message->frame.session);
+    watch_count(&channel->watch, NT_READ, size);
+    watch_session_join(&channel->watch, message->frame.session, size);
 }
 
 void channel_shut(struct channel *channel)

@@ -10,7 +10,8 @@
 #include "watch.h"
 
 enum frame_type {
-    FRAME_HELLO = 1, /* first on a connection: who speaks (worker), for what (id; 0: itself, else a job's) */
+    FRAME_HELLO = 1, /* first on a connection: who speaks (worker), for what (id; 0: itself, else a job's); from the
+                        source it brings the session that stands */
     FRAME_REQUEST,
     FRAME_RESULT,
     FRAME_PING,
@@ -28,8 +29,9 @@ struct frame { /* both ends run on one machine: native byte order */
     uint64_t id;
     uint64_t sequence; /* of the message on its connection, from 1 */
     uint64_t sent;     /* by the source, watch_clock */
+    uint64_t session;  /* the request's; of what keeps connections up: the one that stands */
 };
-_Static_assert(sizeof(struct frame) == 40, "frame");
+_Static_assert(sizeof(struct frame) == 48, "frame");
 
 enum { WIRE_PAYLOAD_MAX = 16 * 1024 * 1024 };
 
@@ -40,7 +42,7 @@ struct message {
 };
 
 /* NULL: no memory. */
-struct message *message_new(enum frame_type type, uint64_t id, uint32_t size);
+struct message *message_new(enum frame_type type, nt_session session, uint64_t id, uint32_t size);
 /* NULL is ignored. */
 void message_free(struct message *take_message);
 /* In a child forked from a process of several threads, where malloc may be locked for ever: from here on
@@ -53,17 +55,18 @@ uint32_t message_checksum(const struct message *message);
 struct channel {
     int fd; /* -1: none */
     uint64_t sent, received;
+    bool session_first; /* a message's session is set before its read is counted; else the read joins it after */
     struct watch watch;
 };
 
-/* Sends it, whole, and counts a write; or counts an error and returns a negative errno value. The message
-   stays the caller's. */
-int channel_send(struct channel *channel, struct message *message);
-/* The same of a message without payload. */
-int channel_signal(struct channel *channel, enum frame_type type, uint64_t id, uint16_t worker);
-/* Looks for a message (a poll where there is none), waits for it (a wait), and counts the read. `waiter` is
-   what poll and wait are counted on, NULL: the channel. 1 and a message that the caller frees, 0 at the end
-   of the stream, or a negative errno value, counted as an error. */
+/* Sends it, whole, and counts a write in that session, the message's own or one below it; or counts an error and
+   returns a negative errno value. The message stays the caller's. */
+int channel_send(struct channel *channel, nt_session session, struct message *message);
+/* The same of a message without payload, in its own session. */
+int channel_signal(struct channel *channel, nt_session session, enum frame_type type, uint64_t id, uint16_t worker);
+/* Looks for a message (a poll where there is none), waits for it (a wait), and counts the read, in the session that
+   the message names. `waiter` is what poll and wait are counted on, NULL: the channel, in no session. 1 and a
+   message that the caller frees, 0 at the end of the stream, or a negative errno value, counted as an error. */
 int channel_receive(struct channel *channel, struct watch *waiter, struct message **ret_message);
 /* The same where nothing is watched yet; channel_read_counts counts it when there is. */
 int channel_receive_hello(struct channel *channel, struct message **ret_message);

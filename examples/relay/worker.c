@@ -20,32 +20,44 @@ void worker_fail(struct worker *worker, const char *what, int error)
 
 /* ---- Handling ---- */
 
-struct message *worker_handle(struct worker *worker, struct watch *requests, const struct message *request)
+/* Reads it part by part, each in a session below the request's. */
+static void worker_read(struct view *view, const struct message *request)
+{
+    uint64_t size = message_size(request), parts = view->self.program->options->parts;
+    parts = parts ? parts : 1;
+    for (uint64_t i = 0; i < parts; i++) {
+        struct session part = watch_session_part(&view->self, "handle", request->frame.session);
+        watch_count_in(&view->requests, part.id, NT_READ, size / parts + (i < size % parts));
+        watch_session_part_end(&view->self, &part);
+    }
+}
+
+struct message *worker_handle(struct worker *worker, struct view *view, const struct message *request)
 {
     const struct frame *frame = &request->frame;
-    struct message *result = message_new(FRAME_RESULT, frame->id, frame->size / 4);
+    struct message *result = message_new(FRAME_RESULT, frame->session, frame->id, frame->size / 4);
     if (!result)
         return NULL;
     result->frame.worker = worker->number;
     result->frame.checksum = message_checksum(request);
     result->frame.sent = frame->sent;
     memcpy(result->payload, request->payload, result->frame.size);
-    watch_count(requests, NT_READ, message_size(request));
+    worker_read(view, request);
     if (frame->id % BAD_EVERY == 0)
-        watch_count_with(requests, NT_ERROR, BAD_CODE, frame->id);
+        watch_count_in(&view->requests, frame->session, NT_ERROR, BAD_CODE);
     char path[32];
     snprintf(path, sizeof path, "/item/%llu", (unsigned long long)(frame->id % 1000));
-    watch_done(requests, &(struct watch_done){ frame->id, watch_clock() - frame->sent, path,
-                                               (double)frame->size / (double)(WIRE_PAYLOAD_MAX) });
+    watch_done(&view->requests, &(struct watch_done){ frame->id, watch_clock() - frame->sent, path,
+                                                      (double)frame->size / (double)(WIRE_PAYLOAD_MAX) });
     return result;
 }
 
 /* ---- Connections to the sink ---- */
 
-/* Connects and says who speaks. */
-static int worker_hello(struct worker *worker, struct channel *channel, uint64_t job)
+/* Says who speaks. */
+static int worker_hello(struct worker *worker, struct channel *channel, nt_session session, uint64_t job)
 {
-    int result = channel_signal(channel, FRAME_HELLO, job, worker->number);
+    int result = channel_signal(channel, session, FRAME_HELLO, job, worker->number);
     if (result < 0)
         channel_shut(channel);
     return result;
@@ -53,7 +65,8 @@ static int worker_hello(struct worker *worker, struct channel *channel, uint64_t
 
 static int worker_reconnect_results(struct worker *worker)
 {
-    int result = channel_signal(&worker->results, FRAME_AGAIN, 0, worker->number);
+    nt_session standing = worker->standing;
+    int result = channel_signal(&worker->results, standing, FRAME_AGAIN, 0, worker->number);
     channel_shut(&worker->results);
     if (result < 0)
         return result;
@@ -65,14 +78,14 @@ static int worker_reconnect_results(struct worker *worker)
     }
     watch_succeed(&worker->results.watch);
     watch_count(&worker->results.watch, NT_RECONNECT, watch_clock() - before);
-    return worker_hello(worker, &worker->results, 0);
+    return worker_hello(worker, &worker->results, standing, 0);
 }
 
 static int worker_write(struct worker *worker, struct message *message)
 {
     uint64_t every = worker->program->options->reconnect_every;
     int result = every && worker->results.sent >= every ? worker_reconnect_results(worker) : 0;
-    return result < 0 ? result : channel_send(&worker->results, message);
+    return result < 0 ? result : channel_send(&worker->results, message->frame.session, message);
 }
 
 static void *writer_main(void *argument)
@@ -93,23 +106,25 @@ static void *writer_main(void *argument)
 }
 
 /* A result over a connection of its own, which is watched as long as it stands. */
-static int worker_job(struct worker *worker, struct watch *requests, struct watch *watch, struct message *message)
+static int worker_job(struct worker *worker, struct view *view, struct watch *watch, struct message *message)
 {
+    nt_session session = message->frame.session;
     char name[32];
     snprintf(name, sizeof name, "job-%llu", (unsigned long long)message->frame.id);
     uint64_t before = watch_clock();
     struct channel job = { .fd = wire_connect(&worker->links->sink_address, worker->program->options->timeout) };
     if (job.fd < 0) {
-        watch_count(requests, NT_ERROR, (uint64_t)-job.fd);
+        watch_count_in(&view->requests, session, NT_ERROR, (uint64_t)-job.fd);
         return job.fd;
     }
     job.watch = *watch;
     watch_open(worker->program, &job.watch,
                &(struct watch_options){ &worker->jobs, name, NT_OBJECT_CHANNEL, false, true });
+    watch_session_set(&job.watch, session);
     watch_count(&job.watch, NT_CONNECT, watch_clock() - before);
-    int result = worker_hello(worker, &job, message->frame.id);
+    int result = worker_hello(worker, &job, session, message->frame.id);
     if (result == 0)
-        result = channel_send(&job, message);
+        result = channel_send(&job, session, message);
     channel_shut(&job);
     watch_close(&job.watch);
     *watch = job.watch;
@@ -120,10 +135,10 @@ static int worker_job(struct worker *worker, struct watch *requests, struct watc
 
 /* ---- Threads ---- */
 
-struct handler { /* a thread's views */
+struct handler { /* a thread */
     struct worker *worker;
-    struct watch requests; /* of the shared object */
-    struct watch job;      /* the last one's, to be used again */
+    struct view view;
+    struct watch job; /* the last one's, to be used again */
 };
 
 static void handler_deliver(struct handler *handler, struct message *take_result)
@@ -134,7 +149,7 @@ static void handler_deliver(struct handler *handler, struct message *take_result
         queue_push(&worker->outgoing, take_result);
         return;
     }
-    int result = atomic_load(&worker->failed) ? 0 : worker_job(worker, &handler->requests, &handler->job, take_result);
+    int result = atomic_load(&worker->failed) ? 0 : worker_job(worker, &handler->view, &handler->job, take_result);
     if (result < 0)
         worker_fail(worker, "jobs", result);
     message_free(take_result);
@@ -143,15 +158,18 @@ static void handler_deliver(struct handler *handler, struct message *take_result
 static void *handler_main(void *argument)
 {
     struct worker *worker = argument;
-    struct handler handler = { .worker = worker, .requests = watch_share(&worker->requests) };
+    struct handler handler = {
+        .worker = worker,
+        .view = { watch_share(&worker->requests), watch_share(&worker->program->self) },
+    };
     uint64_t every = worker->program->options->fork_every;
     for (struct message *message; (message = queue_pop(&worker->backlog));) {
         if (every && message->frame.id % every == 0) {
-            if (helper_run(worker, &handler.requests, message) != 0)
+            if (helper_run(worker, &handler.view, message) != 0)
                 worker_fail(worker, "helper", -ECHILD);
             continue;
         }
-        struct message *result = worker_handle(worker, &handler.requests, message);
+        struct message *result = worker_handle(worker, &handler.view, message);
         message_free(message);
         if (result)
             handler_deliver(&handler, result);
@@ -171,8 +189,17 @@ static int worker_connect_orders(struct worker *worker, bool again)
     }
     if (again)
         watch_succeed(&worker->orders.watch);
+    watch_session_set(&worker->orders.watch, worker->standing);
     watch_count(&worker->orders.watch, again ? NT_RECONNECT : NT_CONNECT, watch_clock() - before);
-    return worker_hello(worker, &worker->orders, 0);
+    return worker_hello(worker, &worker->orders, worker->standing, 0);
+}
+
+/* What keeps connections up comes in the session that stands. */
+static void worker_learn(struct worker *worker, nt_session standing)
+{
+    if (worker->standing != standing)
+        watch_session_stand(&worker->program->self, &(struct session){ .id = standing });
+    worker->standing = standing;
 }
 
 /* Reads orders until the router says that there are no more. 0 or a negative errno value. */
@@ -185,13 +212,14 @@ static int reader_loop(struct worker *worker)
         if (result <= 0)
             return result < 0 ? result : -ECONNRESET;
         enum frame_type type = (enum frame_type)message->frame.type;
-        uint64_t id = message->frame.id;
+        uint64_t id = message->frame.id, session = message->frame.session;
         if (type == FRAME_REQUEST) {
             requests++;
             queue_push(&worker->backlog, message);
             continue;
         }
         message_free(message);
+        worker_learn(worker, session);
         if (type == FRAME_END)
             return id == requests ? 0 : -EBADMSG;
         if (type != FRAME_AGAIN)
@@ -275,7 +303,7 @@ static int worker_connect_results(struct worker *worker)
         return worker->results.fd;
     }
     watch_count(&worker->results.watch, NT_CONNECT, watch_clock() - before);
-    return worker_hello(worker, &worker->results, 0);
+    return worker_hello(worker, &worker->results, 0, 0);
 }
 
 /* Starts the threads, reads, and brings all to their end. */
@@ -307,7 +335,7 @@ int worker_run(struct program *program, struct links *links, unsigned number)
         .program = program,
         .links = links,
         .number = (uint16_t)number,
-        .orders.fd = -1,
+        .orders = { .fd = -1, .session_first = true },
         .results.fd = -1,
     };
     queue_init(&worker.backlog, QUEUE_ROOM);
@@ -322,7 +350,7 @@ int worker_run(struct program *program, struct links *links, unsigned number)
     else
         worker_work(&worker);
     if (worker.results.fd >= 0 && !worker.failed) {
-        result = channel_signal(&worker.results, FRAME_END, worker.sent, worker.number);
+        result = channel_signal(&worker.results, worker.standing, FRAME_END, worker.sent, worker.number);
         if (result < 0)
             worker_fail(&worker, "results", result);
     }

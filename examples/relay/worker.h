@@ -15,13 +15,18 @@ struct worker {
     struct watch *idle;    /* channels that hardly anything happens on; NULL: none */
     struct watch requests; /* shared: every handling thread counts on it */
     struct queue backlog, outgoing;
-    _Atomic uint64_t sent; /* results, over whatever connection */
+    _Atomic nt_session standing; /* as the router tells; 0: not yet */
+    _Atomic uint64_t sent;       /* results, over whatever connection */
     _Atomic bool failed;
 };
 
-/* Does what a request asks for and gives its result, which the caller frees; NULL: no memory. Counts on the
-   caller's view of the shared object. */
-struct message *worker_handle(struct worker *worker, struct watch *requests, const struct message *request);
+struct view { /* a thread's, of the shared objects */
+    struct watch requests;
+    struct watch self; /* the program's own object */
+};
+
+/* Does what a request asks for and gives its result, which the caller frees; NULL: no memory. */
+struct message *worker_handle(struct worker *worker, struct view *view, const struct message *request);
 /* A failure that ends the worker with exit code 1 but not at once. */
 void worker_fail(struct worker *worker, const char *what, int error);
 

@@ -30,6 +30,9 @@ class Options:
             "reconnect-every": chance.choice((0, 0, 2, 10, 50)),
             "fork-every": chance.choice((0, 0, 0, 60)),
             "node-per-process": chance.random() < 0.3,
+            "sessions": chance.choice(("on", "on", "on", "off")),
+            "session-count": chance.choice((0, 0, 0, 1, 3, 40)),
+            "parts": chance.choice((0, 1, 1, 2, 8)),
         }
         self.values.update(fixed)
 
@@ -167,6 +170,7 @@ class Comparison:
     def walk(self, name, path, objects, lives, truth):
         for said in objects:
             if said["kind"] == "process":
+                self.program(name, said, lives)
                 self.walk(name, path, said["objects"], lives, truth)
                 continue
             below = f"{path}/{said['name']}" if path else said["name"]
@@ -176,6 +180,13 @@ class Comparison:
             elif not said.get("forked") and not self.killed:
                 self.differ(f"{name} {below}: nobody made it")
             self.walk(name, below, said["objects"], lives, truth)
+
+    def program(self, name, said, lives):
+        """The log's own object of the process, on which it counts what becomes of sessions."""
+        life = lives.get(slot_and_generation(int(said["id"], 16)))
+        if life:
+            life["found"] = True
+            self.check_kinds(name, said["tallies"], [life], words=False)
 
     def life(self, name, path, said, life, truth):
         self.lives += 1
