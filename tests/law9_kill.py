@@ -5,15 +5,14 @@
 law9_kill.py [--seed N] [--kills N]: a round's seed repeats its relay, not the instruction that a kill meets.
 """
 import argparse
-import contextlib
 import os
 import random
-import signal
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
+import processes  # noqa: E402
 import relay  # noqa: E402
 import scope  # noqa: E402
 import tap  # noqa: E402
@@ -35,37 +34,6 @@ class Outcome:
                f"checked; the slowest relay ended {self.slowest:.2f} s after the kill"
 
 
-def processes_of(truth):
-    """pid by name of truth file, for those that live."""
-    found = []
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(truth):
-            parts = name.split(".")
-            if len(parts) == 3 and parts[2] == "truth":
-                found.append(int(parts[1]))
-    return sorted(found)
-
-
-def kill(pid, session):
-    """Kills a process of that session, and no other; whether it lived."""
-    try:
-        if os.getsid(pid) != session:
-            return False
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            if stream.read().rpartition(b")")[2].split()[0] == b"Z":
-                return False
-        os.kill(pid, signal.SIGKILL)
-        return True
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-
-
-def choose(chance, pids):
-    """One process, several, or all at once."""
-    count = chance.choice((1, 1, 1, 2, len(pids)))
-    return chance.sample(pids, min(count, len(pids)))
-
-
 def relay_round(outcome, seed):
     chance = random.Random(seed ^ 0x5EED)
     options = relay.Options(seed, requests=chance.randint(300, 3000), seconds=1, rate=chance.choice((0, 2000, 20000)))
@@ -74,12 +42,13 @@ def relay_round(outcome, seed):
         logs, truth = relay.directory_of(work, "logs"), relay.directory_of(work, "truth")
         env = scope.environment(logs, NTSCOPE_KEEP="all", TMPDIR=work)
         with scope.Program(options.command(truth), env) as program:
-            scope.wait_for(lambda: processes_of(truth), LIMIT)
+            scope.wait_for(lambda: processes.of_truth(truth), LIMIT)
             time.sleep(chance.choice((0.02, 0.12)) * chance.random())
-            pids = processes_of(truth)
-            killed = [pid for pid in choose(chance, pids) if kill(pid, program.pid)]
+            pids = processes.of_truth(truth)
+            killed = [pid for pid in processes.choose(chance, pids) if processes.kill(pid, program.pid)]
             if chance.random() < 0.5:  # the rest at once, too, or it ends by itself
-                killed += [pid for pid in processes_of(truth) if pid not in killed and kill(pid, program.pid)]
+                killed += [pid for pid in processes.of_truth(truth)
+                           if pid not in killed and processes.kill(pid, program.pid)]
             start = time.monotonic()
             result = program.finish(LIMIT)
             outcome.slowest = max(outcome.slowest, time.monotonic() - start)
@@ -100,9 +69,9 @@ def counter_round(outcome, seed):
                    str(seed)]
         label = f"seed {seed}: " + " ".join(command[2:])
         with scope.Program(command, scope.environment(logs)) as program:
-            scope.wait_for(lambda: processes_of(truth), LIMIT)
+            scope.wait_for(lambda: processes.of_truth(truth), LIMIT)
             time.sleep(chance.choice((0.002, 0.03)) * chance.random())
-            killed = [program.pid] if kill(program.pid, program.pid) else []
+            killed = [program.pid] if processes.kill(program.pid, program.pid) else []
             result = program.finish(LIMIT)
         if not killed:
             outcome.read.append(f"{label}: {result!r}")
@@ -121,7 +90,7 @@ def bare_round(outcome, seed):
         with scope.Program(command, scope.environment(logs)) as program:
             program.process.stdout.readline()
             time.sleep(0.004 * chance.random())
-            killed = kill(program.pid, program.pid)
+            killed = processes.kill(program.pid, program.pid)
             result = program.finish(LIMIT)
         label = f"seed {seed}: bare_count {' '.join(command[1:])}"
         states = [process["state"] for process in
