@@ -23,7 +23,8 @@ enum {
     WHOLE_FILE = 255,
 };
 
-/* What a change does: the low half of its first byte. 0 and 1 are the first two pages, 2 to 11 the regions. */
+/* What a change does: the low half of its first byte. 0 and 1 are the first two pages, 2 to 11 the regions. A step with
+   n in the upper half changes something at each n-th look of its snapshot. */
 enum { CHANGE_CUT = 12, CHANGE_HOLE = 13, CHANGE_STEP = 14, CHANGE_EVENT = 15 };
 
 struct input {
@@ -42,6 +43,13 @@ struct told {
 };
 static struct told as_read, as_merged;
 static volatile uint8_t sink_byte;
+
+static struct meddle { /* with a snapshot under way */
+    struct input *input;
+    unsigned every, left; /* looks; every 0: never */
+} meddle;
+
+static bool change(struct input *input);
 
 static void fail(const char *what)
 {
@@ -259,12 +267,23 @@ static void step_merged(struct nt_merge *merge, struct nt_gaps *gaps)
     }
 }
 
+static void between_looks(void *arg)
+{
+    (void)arg;
+    if (meddle.every > 0 && --meddle.left == 0 && meddle.input->size > 0) {
+        meddle.left = meddle.every;
+        meddle.every = change(meddle.input) ? meddle.every : 0;
+    }
+}
+
 static void step(struct nt_source *source)
 {
     static struct nt_event events[ROOM];
     struct nt_source_loss losses[LOSSES];
     const struct nt_source_sink sink = { take_program, take_kind, take_object, take_bad, NULL };
+    nt_source_live_between(source, between_looks, NULL);
     (void)nt_source_snapshot(source, &sink);
+    meddle.every = 0;
     for (int turn = 0; turn < READS_MAX; turn++) {
         size_t lost = 0;
         int count = source->ops->read(source, events, ROOM, losses, LOSSES, &lost);
@@ -413,6 +432,7 @@ static bool change(struct input *input)
     unsigned first = take(input, 1);
     switch (first % 16) {
     case CHANGE_STEP:
+        meddle = (struct meddle){ input, first / 16, first / 16 };
         return false;
     case CHANGE_CUT:
         file_cut(take(input, 1) * UINT64_C(1024));
@@ -452,6 +472,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct nt_gaps *gaps = NULL;
     bool open = nt_source_live_open(&options, &source) == 0 && nt_source_live_open(&options, &merged) == 0 &&
                 nt_merge_new(merged, &merge_options, &merge) == 0 && nt_gaps_new(&gaps_options, &gaps) == 0;
+    meddle.every = 0;
     as_read = as_merged = (struct told){ .program = UINT32_MAX };
     for (int steps = 0; open && steps < STEPS_MAX; steps++) {
         while (input.size > 0 && change(&input)) {

@@ -13,6 +13,7 @@
       than those folds. Once around is nearly always enough, and each further one takes what went meanwhile. */
 #include "source/live/snapshot.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static struct chunk *chunk_new(void)
 static void *memory_take(struct live_snapshot *snapshot, size_t size)
 {
     size = (size + 7) & ~(size_t)7;
+    assert(size <= CHUNK);
     struct chunk *chunk = snapshot->chunk;
     if (chunk == NULL || size > CHUNK - chunk->used) {
         chunk = chunk_new();
