@@ -37,6 +37,7 @@ show() {
     printf '\n$ ntscope'
     for word in "$@"; do
         case $word in
+        *\'*) printf ' "%s"' "$word" ;;
         *[*]*) printf " '%s'" "$word" ;;
         *) printf ' %s' "$word" ;;
         esac
@@ -52,7 +53,7 @@ pid_of() {
 number='*/worker-1/**/orders/read/total'
 
 say "A relay: source -> router -> 3 workers -> sink, six processes, 400 requests a second"
-"$relay" --requests=0 --seconds=5 --rate=400 --workers=3 --churn=50 >"$output" 2>/dev/null &
+"$relay" --requests=0 --seconds=6 --rate=400 --workers=3 --churn=50 >"$output" 2>/dev/null &
 relay_pid=$!
 sleep 2
 
@@ -60,6 +61,18 @@ say "While it runs: which programs log, what one of them did, and one number of 
 show ps
 show stat worker-1
 show stat "$number"
+
+say "What one request did, from process to process: its session and its parts', which have the same upper digits"
+request=$("$ntscope" events --json --since -200ms --where "kind = 'disk-write'" |
+    sed -n '1s/.*"session":"\(....\).*/\1/p')
+show events --where "session GLOB '$request*'"
+
+say "What worker-2 logs is changed while it runs, and changed back: nothing is lost, its totals go on"
+show mask '*/worker-2/**/orders' -read
+sleep 0.2
+show mask '*/worker-2/**/orders' +read
+sleep 0.02
+show events --since -150ms --where "kind IN ('read', 'mask')" '*/worker-2/**/orders'
 
 victim=$(pid_of worker-1)
 say "worker-1, process $victim, is killed: kill -9"

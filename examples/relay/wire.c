@@ -189,8 +189,7 @@ static int receive_message(struct channel *channel, struct watch *waiter, struct
 
 int channel_receive(struct channel *channel, struct watch *waiter, struct message **ret_message)
 {
-    if (!waiter)
-        watch_session_set(&channel->watch, 0);
+    watch_session_set(&channel->watch, 0); /* whose message comes next is not known */
     int result = receive_message(channel, waiter ? waiter : &channel->watch, ret_message);
     if (result < 0)
         watch_count(&channel->watch, NT_ERROR, (uint64_t)-result);

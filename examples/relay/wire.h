@@ -64,9 +64,9 @@ struct channel {
 int channel_send(struct channel *channel, nt_session session, struct message *message);
 /* The same of a message without payload, in its own session. */
 int channel_signal(struct channel *channel, nt_session session, enum frame_type type, uint64_t id, uint16_t worker);
-/* Looks for a message (a poll where there is none), waits for it (a wait), and counts the read, in the session that
-   the message names. `waiter` is what poll and wait are counted on, NULL: the channel, in no session. 1 and a
-   message that the caller frees, 0 at the end of the stream, or a negative errno value, counted as an error. */
+/* Looks for a message (a poll where there is none), waits for it (a wait), in no session, and counts the read, in the
+   one that the message names. `waiter` is what poll and wait are counted on, NULL: the channel. 1 and a message that
+   the caller frees, 0 at the end of the stream, or a negative errno value, counted as an error. */
 int channel_receive(struct channel *channel, struct watch *waiter, struct message **ret_message);
 /* The same where nothing is watched yet; channel_read_counts counts it when there is. */
 int channel_receive_hello(struct channel *channel, struct message **ret_message);

@@ -198,7 +198,7 @@ static int worker_connect_orders(struct worker *worker, bool again)
 static void worker_learn(struct worker *worker, nt_session standing)
 {
     if (worker->standing != standing)
-        watch_session_stand(&worker->program->self, &(struct session){ .id = standing });
+        watch_session_stand(&worker->self, &(struct session){ .id = standing });
     worker->standing = standing;
 }
 
@@ -275,6 +275,7 @@ static void worker_open(struct worker *worker)
     watch_open(program, &worker->backlog.watch, &(struct watch_options){ .name = "backlog", .kind = NT_OBJECT_OTHER });
     watch_open(program, &worker->outgoing.watch,
                &(struct watch_options){ .name = "outgoing", .kind = NT_OBJECT_OTHER });
+    worker->self = watch_share(&program->self);
     worker_open_idle(worker);
 }
 

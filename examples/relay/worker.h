@@ -13,7 +13,8 @@ struct worker {
     struct channel orders, results;
     struct watch tcp_transport, inbox, unix_transport, outbox, jobs, helpers;
     struct watch *idle;    /* channels that hardly anything happens on; NULL: none */
-    struct watch requests; /* shared: every handling thread counts on it */
+    struct watch requests; /* shared: every handling thread has a view of it */
+    struct watch self;     /* the reading thread's view of the program's own object */
     struct queue backlog, outgoing;
     _Atomic nt_session standing; /* as the router tells; 0: not yet */
     _Atomic uint64_t sent;       /* results, over whatever connection */
