@@ -168,6 +168,97 @@ static void named_files(void **state)
     assert_int_equal(named_state(world, "farther"), NT_PROGRAM_UNKNOWN);
 }
 
+/* What tools that copy files make of one: pages of zeros are left out. */
+static void put_without_zeros(struct world *world, const char *name)
+{
+    static const uint8_t zeros[NT_LAYOUT_PAGE];
+    char path[128];
+    path_of(world, name, path);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, BUILD_SIZE), 0);
+    for (size_t at = 0; at < BUILD_SIZE; at += sizeof zeros) {
+        const uint8_t *page = world->build.data + at;
+        if (memcmp(page, zeros, sizeof zeros) != 0) {
+            assert_int_equal(pwrite(fd, page, sizeof zeros, (off_t)at), sizeof zeros);
+        }
+    }
+    (void)close(fd);
+}
+
+/* All that a file says. */
+static void read_named(struct world *world, const char *name, struct world *ret_seen)
+{
+    char path[128];
+    const char *files[] = { path };
+    path_of(world, name, path);
+    const struct nt_live_options options = { .files = files, .file_count = 1 };
+    struct nt_source *source;
+    assert_int_equal(nt_source_live_open(&options, &source), 0);
+    assert_int_equal(snapshot(world, source), 0);
+    *ret_seen = *world;
+    size_t count = (size_t)read_events(ret_seen, source, ROOM);
+    ret_seen->told.kinds += 1000 * count; /* how many are there to be compared */
+    nt_source_free(source);
+}
+
+static void copies_without_zeros(void **state)
+{
+    struct world *world = *state;
+    struct build *build = &world->build;
+    char path[128];
+    struct stat before, after;
+    struct world *dense = calloc(1, sizeof *dense), *sparse = calloc(1, sizeof *sparse);
+    assert_true(dense != NULL && sparse != NULL);
+    memset(build->bitmap, 0xff, BUILD_SIZE / NT_LAYOUT_PAGE / 8 + 1);
+    /* a block that ends on a page of zeros */
+    build->objects[1].blocks = 60;
+    struct nt_layout_tally_block *block = build_block(build, 60, 1);
+    build_tally(&block->tally[0], 7, 70);
+    block->kind[0] = 1;
+    build->objects[1].tally_kind[0] = 0;
+    /* a fold that did not end: its area is four pages, all but the first zeros */
+    (void)build_object(build, 2, 5);
+    build_own(&build->objects[2], 0, 1, 3, 30);
+    build->redo->slot = 2;
+    build->redo->generation = 5;
+    build->redo->parent_generation = 1;
+    build->redo->count = 1;
+    build->redo->entries[0] = (struct nt_layout_redo_entry){ .kind = 1, .closed = { 3, 30 } };
+    build->redo->sequence = 1;
+    /* rings that are used here and there */
+    for (uint64_t i = 20; i < NT_LAYOUT_PAGE / SLOT; i++) {
+        build_record(build, 0, i * SLOT); /* up to the end of a page */
+    }
+    build_record(build, 1, 4 * BUILD_CHUNK);
+    build_record(build, 1, 4 * BUILD_CHUNK + 4032);
+    put(world, "dense");
+    put_without_zeros(world, "sparse");
+    read_named(world, "dense", dense);
+    path_of(world, "sparse", path);
+    assert_int_equal(stat(path, &before), 0);
+    read_named(world, "sparse", sparse);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_blocks, before.st_blocks);
+    assert_int_equal(dense->told.writes, 7);
+    assert_int_equal(dense->told.objects, 2);
+    assert_int_equal(dense->told.kinds, 67001);
+    assert_int_equal(sparse->told.writes, dense->told.writes);
+    assert_int_equal(sparse->told.objects, dense->told.objects);
+    assert_int_equal(sparse->told.kinds, dense->told.kinds);
+    assert_int_equal(sparse->told.programs[0].events, dense->told.programs[0].events);
+    for (size_t i = 0; i < dense->told.kinds / 1000; i++) {
+        assert_int_equal(sparse->events[i].ring, dense->events[i].ring);
+        assert_int_equal(sparse->events[i].position, dense->events[i].position);
+        assert_int_equal(sparse->events[i].total, dense->events[i].total);
+    }
+    assert_int_equal(dense->loss_count, 2);
+    assert_int_equal(sparse->loss_count, 2);
+    assert_memory_equal(sparse->losses, dense->losses, 2 * sizeof dense->losses[0]);
+    free(dense);
+    free(sparse);
+}
+
 /* ---- Snapshots ---- */
 
 static void tells_everything(void **state)
@@ -617,6 +708,7 @@ int main(void)
         TEST(numbers_that_do_not_compare),
         TEST(somebody_else),
         TEST(named_files),
+        TEST(copies_without_zeros),
         TEST(tells_everything),
         TEST(what_moves_is_said_to),
         TEST(ends_when_it_is_told_to),

@@ -266,10 +266,49 @@ static bool map_learn(struct live_map *map, uint64_t page, uint64_t *ret_next)
     return page < end;
 }
 
+static inline bool map_knows_page(const struct live_map *map, uint64_t page)
+{
+    return !map->file || (map->backed[page / 64] >> page % 64 & 1) != 0;
+}
+
+/* Whether the program had memory there, as it says itself. */
+static bool map_claims(struct live_map *map, uint64_t page)
+{
+    const struct live_map_region *bitmap = &map->regions[NT_REGION_BITMAP];
+    uint64_t at = bitmap->offset + page / 8, next;
+    if (page / 8 >= bitmap->size ||
+        (!map_knows_page(map, at / NT_LAYOUT_PAGE) && !map_learn(map, at / NT_LAYOUT_PAGE, &next))) {
+        return false;
+    }
+    return (live_load8(map->base + at) >> page % 8 & 1) != 0;
+}
+
+/* Copying a file may leave out pages of zeros. They are taken for there where the program says so, near others that
+   are: so that what begins in a page can be read to its end, and no file can claim much. The file is not read there,
+   which might give it memory: zeros are mapped in its place. */
+static bool map_is_zeros(struct live_map *map, uint64_t page)
+{
+    enum { NEAR = 4 };
+    if (!map->named || !map_claims(map, page)) {
+        return false;
+    }
+    uint64_t from = page > NEAR ? page - NEAR : 0;
+    off_t data = lseek(map->fd, (off_t)(from * NT_LAYOUT_PAGE), SEEK_DATA);
+    if (data < 0 || (uint64_t)data / NT_LAYOUT_PAGE > page + NEAR) {
+        return false;
+    }
+    void *at = (void *)(uintptr_t)(map->base + page * NT_LAYOUT_PAGE);
+    if (mmap(at, NT_LAYOUT_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        return false;
+    }
+    map->backed[page / 64] |= UINT64_C(1) << page % 64;
+    return true;
+}
+
 static inline bool map_has_page(struct live_map *map, uint64_t page)
 {
     uint64_t next;
-    return !map->file || (map->backed[page / 64] >> page % 64 & 1) != 0 || map_learn(map, page, &next);
+    return map_knows_page(map, page) || map_learn(map, page, &next) || map_is_zeros(map, page);
 }
 
 static bool map_has(struct live_map *map, uint64_t offset, uint64_t size)
@@ -288,7 +327,7 @@ int live_map_open(struct live_map *map, int directory, const char *name, const s
 {
     /* O_NONBLOCK: a fifo of that name must not hold us up. A named file may be a link to one. */
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (owner->any ? 0 : O_NOFOLLOW);
-    *map = (struct live_map){ .file = true, .fd = openat(directory, name, flags) };
+    *map = (struct live_map){ .file = true, .named = owner->any, .fd = openat(directory, name, flags) };
     int error = map->fd < 0 ? fail_system(ret_text, "") : 0;
     if (error < 0) {
         *map = (struct live_map){ 0 };
@@ -361,6 +400,12 @@ uint64_t live_map_next(struct live_map *map, enum nt_layout_region_id region, ui
     }
     uint64_t found = next * NT_LAYOUT_PAGE - at->offset;
     return found < at->size ? found : at->size;
+}
+
+bool live_map_known(const struct live_map *map, enum nt_layout_region_id region, uint64_t offset)
+{
+    const struct live_map_region *at = &map->regions[region];
+    return offset < at->size && map_knows_page(map, (at->offset + offset) / NT_LAYOUT_PAGE);
 }
 
 const struct nt_layout_live *live_map_live(const struct live_map *map)

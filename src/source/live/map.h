@@ -21,7 +21,8 @@ struct live_map_region {
 struct live_map {
     const uint8_t *base; /* NULL: nothing is mapped */
     uint64_t size;
-    bool file; /* false: memory of the caller, all of it there */
+    bool file;  /* false: memory of the caller, all of it there */
+    bool named; /* the user's choice: perhaps a copy */
     int fd;
     uint64_t device, inode;
     uint32_t uid;                                             /* the file's owner */
@@ -54,6 +55,8 @@ int live_map_check(const struct nt_layout_header *header, uint64_t size, char re
 
 /* `size` bytes at `offset` of a region, or NULL: outside of it, or no memory there. */
 const void *live_map_at(struct live_map *map, enum nt_layout_region_id region, uint64_t offset, uint64_t size);
+/* Whether that place was found to have memory before; asks nobody. */
+bool live_map_known(const struct live_map *map, enum nt_layout_region_id region, uint64_t offset);
 /* The first offset at or after `offset` in the region from which on something is there; its size if nothing is. */
 uint64_t live_map_next(struct live_map *map, enum nt_layout_region_id region, uint64_t offset);
 /* The page that the program changes as it goes. */

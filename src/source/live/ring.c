@@ -51,15 +51,38 @@ int live_ring_init(struct live_ring *ring, struct live_map *map, uint32_t progra
 
 /* ---- Single slots ---- */
 
+static bool page_is_there(const struct live_ring *ring, uint64_t place)
+{
+    return !ring->holes || live_map_known(ring->map, NT_REGION_RECORDS, ring->offset + place);
+}
+
+/* Finds out which pages are there, up to `backed`. */
+static void ring_look_holes(struct live_ring *ring, uint64_t backed)
+{
+    uint64_t at = ring->offset + ring->there, end = ring->offset + backed;
+    while (at < end) {
+        at = live_map_next(ring->map, NT_REGION_RECORDS, at);
+        while (at < end && live_map_known(ring->map, NT_REGION_RECORDS, at)) {
+            at += NT_LAYOUT_PAGE - at % NT_LAYOUT_PAGE;
+        }
+    }
+    ring->holes = true;
+    ring->there = backed;
+}
+
 /* Looks again how much of the ring has memory behind it. */
-static void ring_look_there(struct live_ring *ring)
+static void ring_look_there(struct live_ring *ring, bool frozen)
 {
     /* acquire: partner is the writer's release once the pages are there */
     uint64_t backed = __atomic_load_n(&ring->shared->backed, __ATOMIC_ACQUIRE);
     backed = backed < ring->size ? backed & ~(SLOT - 1) : ring->size;
-    if (backed > ring->there &&
-        live_map_at(ring->map, NT_REGION_RECORDS, ring->offset + ring->there, backed - ring->there) != NULL) {
+    if (backed <= ring->there) {
+        return;
+    }
+    if (live_map_at(ring->map, NT_REGION_RECORDS, ring->offset + ring->there, backed - ring->there) != NULL) {
         ring->there = backed;
+    } else if (frozen) {
+        ring_look_holes(ring, backed);
     }
 }
 
@@ -71,7 +94,8 @@ static const struct nt_layout_record *slot_at(const struct live_ring *ring, uint
 /* The low half of the commit word (kind, flags), or -1: not committed under this position's number. */
 static int slot_commit(const struct live_ring *ring, uint64_t position)
 {
-    if ((position & (ring->size - 1)) >= ring->there) {
+    uint64_t place = position & (ring->size - 1);
+    if (place >= ring->there || !page_is_there(ring, place)) {
         return -1;
     }
     /* acquire: partner is the writer's release store of this word, its last one to the slot */
@@ -281,6 +305,10 @@ static uint64_t find_head(const struct live_ring *ring, uint64_t from, uint64_t 
             position += ring->size - place; /* the rest of this lap has no memory */
             continue;
         }
+        if (!page_is_there(ring, place)) {
+            position += NT_LAYOUT_PAGE - place % NT_LAYOUT_PAGE;
+            continue;
+        }
         int commit = slot_commit(ring, position);
         if (commit >= 0 && commit_kind(commit) != NT_LAYOUT_CONTINUATION) {
             return position;
@@ -372,7 +400,11 @@ static size_t run_limit(const struct live_ring *ring, uint64_t reserved, size_t 
     uint64_t end = chunk_of(ring, ring->at) + ring->chunk;
     uint64_t place = ring->at & (ring->size - 1);
     uint64_t bytes = (end < reserved ? end : reserved) - ring->at;
-    uint64_t there = place < ring->there ? ring->there - place : 0;
+    uint64_t there = place < ring->there && page_is_there(ring, place) ? ring->there - place : 0;
+    if (ring->holes) {
+        uint64_t page = NT_LAYOUT_PAGE - place % NT_LAYOUT_PAGE;
+        there = there < page ? there : page;
+    }
     bytes = bytes < there ? bytes : there;
     return bytes / SLOT < room ? (size_t)(bytes / SLOT) : room;
 }
@@ -434,7 +466,7 @@ void live_ring_read(struct live_ring *ring, bool frozen, const struct live_clock
         if (ring->at >= reserved || ring->at >= ring->until) {
             break;
         }
-        ring_look_there(ring);
+        ring_look_there(ring, frozen);
         step = read_run(ring, frozen, reserved, clock, out);
     }
     /* What does not fit is told next time. */
@@ -485,7 +517,7 @@ struct live_ring_extent live_ring_extent(struct live_ring *ring, bool frozen)
     if (reserved % SLOT != 0 || reserved == 0) {
         return extent;
     }
-    ring_look_there(ring);
+    ring_look_there(ring, frozen);
     uint64_t oldest = ring_oldest(ring, reserved);
     uint64_t start = reserved > 2 * ring->chunk ? reserved - 2 * ring->chunk : 0;
     uint64_t end = frozen ? end_scan(ring, start, reserved) : end_search(ring, start, reserved);

@@ -22,7 +22,8 @@ struct live_ring {
     const uint8_t *slots;                /* its first slot */
     uint64_t offset;                     /* of that in the record region */
     uint64_t size, chunk;                /* checked copies */
-    uint64_t there;                      /* bytes from the start that have memory behind them */
+    uint64_t there;                      /* bytes from the start that have memory behind them … */
+    bool holes;                          /* … but for some pages, that a copy left out: they were zeros */
     uint64_t at;                         /* position of the next slot to read */
     uint64_t until;                      /* no run begins there or behind it; UINT64_MAX at first */
     uint64_t lost_from, lost_to;         /* a loss not told yet; from == to: none */
