@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
@@ -73,6 +74,7 @@ def nothing_is_lost(tap):
         reader.send("follow")
         for _ in range(parts):
             program.ask(f"run {rounds}")
+        time.sleep(0.3)  # new programs are looked for ten times a second
         reader.ask("flush")
         reader.answer()
         truth, ended = program.finish()
