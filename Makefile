@@ -79,6 +79,7 @@ install: ## install under prefix (/usr/local), DESTDIR honoured
 	$(configure) $(BUILD) -Dprefix=$(prefix) -Dlibdir=$(libdir)
 	$(ninja) $(BUILD)
 	@meson install -C $(BUILD) --no-rebuild
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 fresh: ## try `make demo` and `make check` in a new minimal Debian 12
 	$(packages) fresh

@@ -127,7 +127,8 @@ typedef struct nt_object_options {
 
 /* Makes an object and logs `open`. The zero handle if there is no room (counted) or the options are bad. */
 NT_API nt_object nt_object_new(nt_log *log, const nt_object_options *options);
-/* Ends it and logs `close`. Its sums stay readable; when its slot is needed they go to the parent's `closed`. */
+/* Ends it and logs `close`; what it is the parent of stays. Its sums stay readable; when its slot is needed they go to
+   its parent's `closed`. */
 NT_API void nt_object_close(nt_object take_object);
 /* A new epoch: closes it and opens one like it that names it as its predecessor; logs `epoch`. */
 NT_API nt_object nt_object_succeed(nt_object take_object);
