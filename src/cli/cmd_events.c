@@ -431,7 +431,7 @@ static int check_paths(struct job *job)
     for (size_t i = 0; i < job->paths.count && error >= 0; i++) {
         error = nt_model_select(&selection, job->paths.parsed[i], true);
         if (error == 0)
-            nt_cli_paths_say_unmatched(job->cli, &job->paths, i);
+            nt_cli_paths_say_unmatched(job->cli, &job->paths, i, nt_lives_model(job->lives));
     }
     return error < 0 ? error : 0;
 }

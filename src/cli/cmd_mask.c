@@ -257,7 +257,7 @@ static int select_paths(struct job *job, struct nt_model_selection *selection)
         int count = nt_model_select(selection, job->paths.parsed[i], true);
         error = count < 0 ? count : 0;
         if (count == 0)
-            nt_cli_paths_say_unmatched(job->cli, &job->paths, i);
+            nt_cli_paths_say_unmatched(job->cli, &job->paths, i, &job->model);
     }
     return error == 0 ? nt_model_selection_close(selection) : error;
 }

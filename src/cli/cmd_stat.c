@@ -42,7 +42,7 @@ static const char text[] =
     "closed_count or closed_total (of children that are gone). One number is printed alone, several as\n"
     "path TAB number. Of equal paths the one that lives gives the number; --all shows every life.\n"
     "\n"
-    "  ntscope stat worker/orders/write/total\n"
+    "  ntscope stat 'worker/**/orders/write/total'\n"
     "  ntscope stat --json '*/worker-1/**/orders'\n"
     "\n"
     "An argument that is a log file is read instead of live logs. With CMD, it is run, and what its logs and those of\n"
@@ -64,7 +64,7 @@ static void job_fini(struct job *job)
     nt_cli_paths_fini(&job->paths);
 }
 
-static int select_paths(struct job *job, struct nt_model_selection *selection)
+static int select_paths(struct job *job, const struct nt_model *model, struct nt_model_selection *selection)
 {
     for (size_t i = 0; i < job->paths.count; i++) {
         int count = nt_model_select(selection, job->paths.parsed[i], job->values.all);
@@ -72,7 +72,7 @@ static int select_paths(struct job *job, struct nt_model_selection *selection)
             return count;
         if (count == 0) {
             job->unmatched++;
-            nt_cli_paths_say_unmatched(job->cli, &job->paths, i);
+            nt_cli_paths_say_unmatched(job->cli, &job->paths, i, model);
         }
     }
     return nt_model_selection_close(selection);
@@ -103,7 +103,7 @@ static int write_model(struct job *job, const struct nt_model *model)
     if (job->paths.count > 0) {
         int error = nt_model_selection_init(&selection, model);
         if (error == 0)
-            error = select_paths(job, &selection);
+            error = select_paths(job, model, &selection);
         if (error != 0) {
             nt_cli_say(job->cli, "%s", nt_error_text(error));
             return NT_CLI_BAD;

@@ -248,6 +248,11 @@ static void numbers(void **state)
     assert_string_equal(part.talk, "ntscope: nothing matches 'nobody'\nntscope: nothing matches 'no/o'\n");
     assert_int_equal(none.code, NT_CLI_NOTHING);
     assert_string_equal(none.out, "");
+    struct outcome skipping = RUN(stat, "n/orders/write/total"), missing = RUN(stat, "missing.ntlog");
+    assert_string_equal(skipping.talk, "ntscope: nothing matches so; did you mean 'n/**/orders/write/total'?\n");
+    assert_int_equal(skipping.code, NT_CLI_NOTHING);
+    assert_string_equal(missing.talk, "ntscope: missing.ntlog: No such file or directory\n");
+    assert_int_equal(missing.code, NT_CLI_BAD);
 }
 
 static void trees(void **state)

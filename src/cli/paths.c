@@ -54,18 +54,74 @@ void nt_cli_paths_fini(struct nt_cli_paths *paths)
     *paths = (struct nt_cli_paths){ 0 };
 }
 
+static bool ends_as_log(const char *name)
+{
+    const char end[] = ".ntlog";
+    size_t size = strlen(name);
+    return size > strlen(end) && strcmp(name + size - strlen(end), end) == 0;
+}
+
 bool nt_cli_paths_say_file(struct nt_cli *cli, struct nt_cli_paths *paths, size_t number)
 {
+    const char *given = paths->given[number];
     struct stat status;
-    if (stat(paths->given[number], &status) != 0 || !S_ISREG(status.st_mode))
+    if (stat(given, &status) != 0) {
+        if (!ends_as_log(given))
+            return false;
+        char after[128];
+        (void)snprintf(after, sizeof after, ": %s", nt_error_text(errno));
+        nt_cli_say_of(cli, "", given, after);
+    } else if (S_ISREG(status.st_mode)) {
+        nt_cli_say_of(cli, "", given, ": not a log, and no object matches it as a path");
+    } else {
         return false;
-    nt_cli_say_of(cli, "", paths->given[number], ": not a log, and no object matches it as a path");
+    }
     paths->not_a_log = true;
     return true;
 }
 
-void nt_cli_paths_say_unmatched(struct nt_cli *cli, struct nt_cli_paths *paths, size_t number)
+/* Whether the path would pick something; a copy of it with `**` put in at that byte. */
+static char *would_match(const char *path, size_t at, const struct nt_model *model)
 {
-    if (!nt_cli_paths_say_file(cli, paths, number))
+    char *with = NULL;
+    const char *reason;
+    struct nt_model_path *parsed = NULL;
+    struct nt_model_selection selection __attribute__((cleanup(nt_model_selection_fini))) = { 0 };
+    if (asprintf(&with, "%.*s/**%s", (int)at, path, path + at) < 0)
+        return NULL;
+    bool matches = nt_model_path_new(with, strlen(with), &parsed, &reason) == 0 &&
+                   nt_model_selection_init(&selection, model) == 0 && nt_model_select(&selection, parsed, false) > 0;
+    nt_model_path_free(parsed);
+    if (matches)
+        return with;
+    free(with);
+    return NULL;
+}
+
+/* The commonest mistake: an object is named right under its program, with what lies between left out. */
+static char *find_match(const char *path, const struct nt_model *model)
+{
+    enum { TRIES = 8 };
+    char *found = NULL;
+    int tries = 0;
+    for (size_t at = 1; path[0] && path[at] && !found && tries < TRIES; at++) {
+        if (path[at] == '/' && path[at - 1] != '\\' && path[at - 1] != '/') {
+            found = would_match(path, at, model);
+            tries++;
+        }
+    }
+    return found;
+}
+
+void nt_cli_paths_say_unmatched(struct nt_cli *cli, struct nt_cli_paths *paths, size_t number,
+                                const struct nt_model *model)
+{
+    if (nt_cli_paths_say_file(cli, paths, number))
+        return;
+    char *match = find_match(paths->given[number], model);
+    if (match)
+        nt_cli_say_of(cli, "nothing matches so; did you mean '", match, "'?");
+    else
         nt_cli_say_of(cli, "nothing matches '", paths->given[number], "'");
+    free(match);
 }

@@ -22,9 +22,11 @@ struct nt_cli_paths { /* all zeros: none */
 int nt_cli_paths_split(struct nt_cli *cli, const struct nt_cli_arguments *given, struct nt_cli_sources *sources,
                        struct nt_cli_paths *paths);
 void nt_cli_paths_fini(struct nt_cli_paths *paths);
-/* Says of a path that matches nothing, if it is a file, that it is not a log; remembers that. Whether it is one. */
+/* Says of a path that matches nothing, if it is a file, that it is not a log, or if it is named like one, that there is
+   none; remembers that. Whether it was so. */
 bool nt_cli_paths_say_file(struct nt_cli *cli, struct nt_cli_paths *paths, size_t number);
-/* The same, or that nothing matches it. */
-void nt_cli_paths_say_unmatched(struct nt_cli *cli, struct nt_cli_paths *paths, size_t number);
+/* The same, or that nothing in the model matches it, but perhaps something like it. */
+void nt_cli_paths_say_unmatched(struct nt_cli *cli, struct nt_cli_paths *paths, size_t number,
+                                const struct nt_model *model);
 
 #endif
