@@ -326,9 +326,13 @@ static inline void nt_object_session_set(nt_object object, nt_session session)
                                                                (NT_LOGS_ - 1) << 5));
     unsigned char *objects = __atomic_load_n(&thread->wiped[0].objects, __ATOMIC_RELAXED);
     struct nt_settler_ *settler = objects ? thread->log[0].settler : 0;
+    if (NT_UNLIKELY_(!settler)) {
+        nt_session_set_slow_(object, session);
+        return;
+    }
     struct nt_layout_object *entry = (struct nt_layout_object *)(void *)objects + slot;
     /* shared objects, and those whose sums are not plain stores, have another generation in their handles than here */
-    if (NT_UNLIKELY_(!settler || __atomic_load_n(&entry->live, __ATOMIC_RELAXED) != object.handle >> 32 ||
+    if (NT_UNLIKELY_(__atomic_load_n(&entry->live, __ATOMIC_RELAXED) != object.handle >> 32 ||
                      __atomic_load_n(&entry->blocks, __ATOMIC_RELAXED))) {
         nt_session_set_slow_(object, session);
         return;
