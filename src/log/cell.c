@@ -91,6 +91,12 @@ static void cell_delete(struct nt_settler_ *settler, struct nt_layout_cell *cell
     settler->shared->cells--;
 }
 
+static void crowd(struct fold *fold, struct nt_layout_cell *group)
+{
+    if (fold->crowded_count < sizeof(fold->crowded) / sizeof(fold->crowded[0]))
+        fold->crowded[fold->crowded_count++] = group;
+}
+
 /* The cell, or the place where it belongs: then its state is 0. NULL: neither. */
 static struct nt_layout_cell *cell_search(struct fold *fold, uint64_t session, nt_kind kind)
 {
@@ -100,11 +106,12 @@ static struct nt_layout_cell *cell_search(struct fold *fold, uint64_t session, n
     for (uint32_t i = 0; i < CELLS; i++) {
         struct nt_layout_cell *cell = &group[(from + i) % CELLS];
         if (!cell->state || (cell->session == session && (cell->state & 0xff) == kind)) {
-            if (i > CROWDED && fold->crowded_count < sizeof(fold->crowded) / sizeof(fold->crowded[0]))
-                fold->crowded[fold->crowded_count++] = group;
+            if (i > CROWDED)
+                crowd(fold, group);
             return cell;
         }
     }
+    crowd(fold, group); /* ids that follow each other fill a group without a long search */
     return NULL;
 }
 
