@@ -276,11 +276,41 @@ static void between_looks(void *arg)
     }
 }
 
+static int take_given(void *arg, const struct nt_source_given *given)
+{
+    (void)arg;
+    (void)nt_source_given_has(given, 1);
+    return 0;
+}
+
+static int take_session(void *arg, const struct nt_source_session *session)
+{
+    (void)arg;
+    touch(session->name.data, session->name.size);
+    for (size_t i = 0; i < session->sum_count; i++) {
+        if (session->sums[i].kind == 0 || session->sums[i].kind >= NT_LAYOUT_CONTINUATION ||
+            (i > 0 && session->sums[i].kind <= session->sums[i - 1].kind)) {
+            fail("kinds of a session out of order");
+        }
+    }
+    if (session->older && session->id != 0) {
+        fail("a session that cannot be");
+    }
+    return 0;
+}
+
 static void step(struct nt_source *source)
 {
     static struct nt_event events[ROOM];
     struct nt_source_loss losses[LOSSES];
-    const struct nt_source_sink sink = { take_program, take_kind, take_object, take_bad, NULL };
+    const struct nt_source_sink sink = {
+        .program = take_program,
+        .kind = take_kind,
+        .object = take_object,
+        .bad = take_bad,
+        .given = take_given,
+        .session = take_session,
+    };
     nt_source_live_between(source, between_looks, NULL);
     (void)nt_source_snapshot(source, &sink);
     meddle.every = 0;
@@ -358,6 +388,27 @@ static void make_rings(void)
     }
 }
 
+static void make_sessions(void)
+{
+    (void)build_session(&build, 0, "root");
+    (void)build_session(&build, 1, "part");
+    build.objects[1].session = build.sessions[1].id;
+    build.objects[2].session = 7;
+    for (uint32_t i = 0; i < 2; i++) {
+        (void)build_settler(&build, i);
+        build.settlers[i].folded = 40;
+        for (uint64_t k = 1; k < 40; k++) {
+            (void)build_cell(&build, i, k % 3 != 0 ? k : build.sessions[k % 2].id, 1 + k % 2, k);
+        }
+        (void)build_move(&build, i, 40, 7, 2);
+        (void)build_move(&build, i, 41, 8, 1);
+        build_move(&build, i, 42, 9, 1)->commit |= NT_MOVE_GIVEN << 8;
+        build_cells(&build, build.settlers[i].older)[1] = (struct nt_layout_cell){ .state = 9 << 16 | 1,
+                                                                                   .sum = { 4, 5 } };
+    }
+    build.given[3] = UINT64_MAX;
+}
+
 static bool make_file(void)
 {
     if (file < 0) {
@@ -368,6 +419,7 @@ static bool make_file(void)
         }
         make_objects();
         make_rings();
+        make_sessions();
     }
     return ftruncate(file, BUILD_SIZE) == 0;
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nt/log_layout.h>
+
 #include "base/bytes.h"
 #include "event/event.h"
 
@@ -33,6 +35,7 @@ struct nt_source_program {
     uint64_t dropped;         /* events that were never written: no room */
     uint64_t refused_objects; /* objects that found no room */
     uint64_t refused_tallies; /* counts that found no room: the only ones missing from tallies */
+    uint64_t unsettled;       /* times that sums of a session found no room and went to none */
     uint64_t backed;          /* bytes of memory that the log uses */
     uint64_t cap;             /* bytes that it may use */
     uint32_t pid;             /* in the program's own pid namespace */
@@ -82,6 +85,11 @@ struct nt_source_rare {
     size_t histogram_count;
 };
 
+struct nt_source_pair {
+    uint64_t count;
+    uint64_t total;
+};
+
 /* One life of an object. Sums of several kinds are in the order of the kinds' numbers. */
 struct nt_source_object {
     uint32_t program;
@@ -93,13 +101,16 @@ struct nt_source_object {
     uint8_t discipline;
     uint8_t described; /* NT_DESCRIBED_… */
     bool closed;
+    bool mixed;     /* some of its counts went to sessions that were not its own */
+    bool unsettled; /* its session changed faster than it could be read: `settled` is at least what it should be */
     uint64_t session;
     uint64_t mask;
     uint64_t opened_at, closed_at; /* ns since 1970; closed_at 0: open */
     struct nt_bytes name;
     const struct nt_source_tally *tallies; /* its own */
     size_t tally_count;
-    const struct nt_source_tally *gone; /* of children whose slots were used again: their `closed` */
+    const struct nt_source_pair *settled; /* of each tally what was counted before `session` was set; NULL: nothing */
+    const struct nt_source_tally *gone;   /* of children whose slots were used again: their `closed` */
     size_t gone_count;
     const struct nt_source_tally *base; /* counted before the log knew it; not part of tallies */
     size_t base_count;
@@ -122,6 +133,51 @@ struct nt_source_kind { /* a user-defined kind of one program */
     size_t field_count;
 };
 
+struct nt_source_sum {
+    uint16_t kind;
+    uint64_t count;
+    uint64_t total;
+};
+
+/* What one program knows of one session. Over one program and kind the sums of all, none and older included, are
+   those of its objects, `gone` included. */
+struct nt_source_session {
+    uint32_t program;
+    uint64_t id;     /* 0: of what was counted in no session; or, with `older`, in ones that found no room any more */
+    bool older;      /* told once, at the end, if there is any */
+    bool known;      /* the program made it and remembers it: what follows up to `name` holds */
+    bool standing;   /* is not one flow */
+    bool exact;      /* its sums are; else the program counted at least that in it */
+    uint64_t parent; /* 0: none */
+    uint64_t opened_at, ended_at; /* ns since 1970; ended_at: of its last end, 0: none so far */
+    struct nt_bytes name;
+    const struct nt_source_sum *sums; /* in the order of the kinds */
+    size_t sum_count;
+};
+
+/* Sessions, not made by the program, some of whose sums it put into `older`: of one that it tells nothing of, or whose
+   session is not `known`, nt_source_given_has says whether it is one of them. It may say yes wrongly, never no. */
+struct nt_source_given {
+    uint32_t program;
+    bool all;                     /* any may be */
+    const uint64_t *const *pages; /* of NT_LAYOUT_PAGE bytes each; NULL: all zeros */
+    size_t page_count;
+};
+
+static inline bool nt_source_given_has(const struct nt_source_given *given, uint64_t session)
+{
+    const uint64_t words = NT_LAYOUT_PAGE / sizeof(uint64_t);
+    uint64_t hash = nt_layout_hash_(session, 0);
+    for (int i = 0; i < NT_LAYOUT_GIVEN_BITS && !given->all; i++) {
+        uint64_t bit = nt_layout_given_(hash, i, given->page_count * words);
+        const uint64_t *page = given->page_count != 0 ? given->pages[bit / 64 / words] : NULL;
+        if (page == NULL || (__atomic_load_n(&page[bit / 64 % words], __ATOMIC_RELAXED) >> bit % 64 & 1) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Takes what a snapshot finds; each may be NULL. What is passed is borrowed for the call. A result other
    than 0 ends the snapshot, which returns it. */
 struct nt_source_sink {
@@ -130,6 +186,8 @@ struct nt_source_sink {
     int (*object)(void *arg, const struct nt_source_object *object);       /* parents may come after children */
     void (*bad)(void *arg, const char *path, int error, const char *text); /* a file that cannot be read: one line */
     void *arg;
+    int (*given)(void *arg, const struct nt_source_given *given);       /* before the program's sessions, if any were */
+    int (*session)(void *arg, const struct nt_source_session *session); /* after the program's objects */
 };
 
 /* What became of events between two that were read. */

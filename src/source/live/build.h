@@ -17,8 +17,10 @@ enum {
     BUILD_CHUNK = 8192, /* more than a page */
     BUILD_RINGS = 2,
     BUILD_SLOTS = 16, /* objects */
-    BUILD_REGIONS = 10,
-    BUILD_SIZE = 2 * 4096 + 4096 + 16384 + 5 * 4096 + 8192 + 4096 + BUILD_RINGS * BUILD_RING,
+    BUILD_REGIONS = 14,
+    BUILD_SETTLEMENT = 16,                                            /* pages */
+    BUILD_RECORDS = 2 * 4096 + 4096 + 16384 + 5 * 4096 + 8192 + 4096, /* where they begin */
+    BUILD_SIZE = BUILD_RECORDS + BUILD_RINGS * BUILD_RING + (3 + BUILD_SETTLEMENT) * 4096,
 };
 
 struct build {
@@ -35,6 +37,10 @@ struct build {
     char *strings;
     struct nt_layout_ring *rings;
     uint8_t *records;
+    struct nt_layout_session *sessions;
+    struct nt_layout_settler *settlers;
+    uint8_t *settlement;
+    uint64_t *given;
 };
 
 struct build_plan {
@@ -55,6 +61,10 @@ static inline void build_regions(struct build *build)
         { NT_REGION_STRINGS, 16, 4096 },
         { NT_REGION_RINGS, sizeof(struct nt_layout_ring), 4096 },
         { NT_REGION_RECORDS, 64, BUILD_RINGS * BUILD_RING },
+        { NT_REGION_SESSIONS, sizeof(struct nt_layout_session), 4096 },
+        { NT_REGION_SETTLERS, sizeof(struct nt_layout_settler), 4096 },
+        { NT_REGION_SETTLEMENT, NT_LAYOUT_PAGE, BUILD_SETTLEMENT * 4096 },
+        { NT_REGION_GIVEN, 8, 4096 },
     };
     uint64_t offset = 2 * NT_LAYOUT_PAGE;
     for (uint32_t i = 0; i < BUILD_REGIONS; i++) {
@@ -120,6 +130,10 @@ static inline bool build_init(struct build *build)
     build->strings = build_at(build, NT_REGION_STRINGS);
     build->rings = build_at(build, NT_REGION_RINGS);
     build->records = build_at(build, NT_REGION_RECORDS);
+    build->sessions = build_at(build, NT_REGION_SESSIONS);
+    build->settlers = build_at(build, NT_REGION_SETTLERS);
+    build->settlement = build_at(build, NT_REGION_SETTLEMENT);
+    build->given = build_at(build, NT_REGION_GIVEN);
     build->live->clock_pairs = 1;
     build->live->clock[0] = (struct nt_layout_clock_pair){ .ticks = 1000, .monotonic = 1000, .realtime = 1000000000 };
     build->live->blocks = 1;
@@ -291,6 +305,70 @@ static inline uint32_t build_long(struct build *build, uint32_t number, uint64_t
     record->argument = bytes | (uint64_t)slots << 32;
     record->commit = build_commit(position, NT_LAYOUT_USER_KIND, NT_RECORD_DATA);
     return slots;
+}
+
+/* Session number `number` of this log. */
+static inline struct nt_layout_session *build_session(struct build *build, uint32_t number, const char *name)
+{
+    struct nt_layout_session *session = &build->sessions[number];
+    session->id = UINT64_C(0x5e55) << NT_LAYOUT_SESSION_BITS | (build->header->session_first + number);
+    session->parent = number != 0 ? session[-1].id : 0;
+    session->opened = 2500 + number;
+    session->name_size = (uint8_t)strlen(name);
+    memcpy(session->name, name, strlen(name));
+    if (build->live->sessions <= number) {
+        build->live->sessions = number + 1;
+    }
+    return session;
+}
+
+/* Settler 0 or 1, of six pages: two of moves, a group of cells, two of `older`, another group. */
+static inline struct nt_layout_settler *build_settler(struct build *build, uint32_t number)
+{
+    struct nt_layout_settler *settler = &build->settlers[number];
+    uint32_t page = 1 + 6 * number;
+    settler->state = NT_RING_OWNED;
+    settler->moves = page;
+    settler->extent[0] = page + 2;
+    settler->older = page + 3;
+    settler->extent[1] = page + 5;
+    settler->groups = 2;
+    if (build->live->settlers <= number) {
+        build->live->settlers = number + 1;
+    }
+    return settler;
+}
+
+static inline struct nt_layout_cell *build_cells(const struct build *build, uint32_t page)
+{
+    return (void *)(build->settlement + page * (size_t)NT_LAYOUT_PAGE);
+}
+
+/* In the first place from that of its hash on that is free. */
+static inline struct nt_layout_cell *build_cell(struct build *build, uint32_t number, uint64_t session, uint8_t kind,
+                                                uint64_t moves)
+{
+    const struct nt_layout_settler *settler = &build->settlers[number];
+    uint64_t hash = nt_layout_hash_(session, kind), at = hash >> 57;
+    struct nt_layout_cell *cells = build_cells(build, settler->extent[hash & 1]);
+    while (cells[at % NT_LAYOUT_CELLS].state != 0) {
+        at++;
+    }
+    struct nt_layout_cell *cell = &cells[at % NT_LAYOUT_CELLS];
+    *cell = (struct nt_layout_cell){ .session = session, .state = moves << 16 | kind, .sum = { moves, 10 * moves } };
+    return cell;
+}
+
+/* What `object` counted in `session` since; nothing else of it changes. */
+static inline struct nt_layout_move *build_move(struct build *build, uint32_t settler, uint64_t number,
+                                                uint64_t session, uint32_t object)
+{
+    struct nt_layout_move *moves = (void *)build_cells(build, build->settlers[settler].moves);
+    struct nt_layout_move *move = &moves[number % NT_LAYOUT_MOVES];
+    *move = (struct nt_layout_move){ .session = session, .sum = { 1, 10 }, .after = { 1, 10 } };
+    move->from = object | (uint64_t)build->objects[object].generation << 32;
+    move->commit = (number + 1) << 16 | 1;
+    return move;
 }
 
 static inline void build_kind(struct build *build, uint32_t number, const char *name)

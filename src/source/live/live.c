@@ -20,6 +20,7 @@
 #include "source/live/object.h"
 #include "source/live/ring.h"
 #include "source/live/scan.h"
+#include "source/live/session.h"
 #include "source/live/snapshot.h"
 #include "source/live/state.h"
 
@@ -62,6 +63,8 @@ struct live_source {
     uint32_t lane_count, lane_room, lane_free;
     struct live_change_list changes; /* lane 0 */
     struct live_snapshot *snapshot;
+    struct live_sessions *sessions;
+    bool with_sessions; /* of the log that is told */
     uint8_t *data;
     uint64_t scanned_at; /* ms */
     bool thorough;       /* scanned since changes were looked for */
@@ -394,6 +397,7 @@ static void describe_progress(struct live_log *log, struct nt_source_program *pr
     program->objects = live_load32(&shared->living);
     program->refused_objects = live_load64(&shared->refused_objects);
     program->refused_tallies = live_load64(&shared->refused_tallies);
+    program->unsettled = live_load64(&shared->unsettled);
     program->dropped = live_load64(&shared->dropped_no_ring);
     program->rings = log->ring_count;
     for (uint32_t i = 0; i < log->ring_count; i++) {
@@ -455,24 +459,75 @@ static int tell_kinds(struct live_source *live, struct live_log *log, const stru
     return result;
 }
 
-/* Before anything of the log is told: whether its sums go together is said with the program. */
-static int take_objects(struct live_source *live, struct live_log *log)
+static void tell_rings(struct live_source *live, const struct live_log *log, const struct nt_source_sink *sink)
 {
+    for (uint32_t i = 0; i < log->ring_count; i++) {
+        if (log->rings[i].shared == NULL) {
+            char text[64];
+            (void)snprintf(text, sizeof text, "ring %u has an impossible size or place; skipped", i);
+            tell_bad(live, sink, log->path, -NT_EFORMAT, text);
+        }
+    }
+}
+
+/* Before anything of the log is told: whether its sums go together is said with the program. What is counted by session
+   is read before the objects, which then have all of it. */
+static int take_objects(struct live_source *live, struct live_log *log, const struct nt_source_sink *sink)
+{
+    int error = sink->session != NULL ? live_sessions_begin(live->sessions, &log->map) : 0;
+    live->with_sessions = sink->session != NULL && error == 0;
+    if (error == -E2BIG) {
+        tell_bad(live, sink, log->path, error, "has more sums by session than can be read");
+        error = 0;
+    }
     live_objects_init(live->objects, &log->map, &log->domain->clock, log->number);
-    return live_snapshot_take(live->snapshot, live->objects);
+    return error == 0 ? live_snapshot_take(live->snapshot, live->objects) : error;
+}
+
+struct telling {
+    struct live_source *live;
+    const struct nt_source_sink *sink;
+};
+
+static int tell_object(void *arg, const struct nt_source_object *object)
+{
+    const struct telling *telling = arg;
+    const struct nt_source_sink *sink = telling->sink;
+    int result = telling->live->with_sessions ? live_sessions_object(telling->live->sessions, object) : 0;
+    return result == 0 && sink->object != NULL ? sink->object(sink->arg, object) : result;
+}
+
+static int tell_sessions(struct live_source *live, struct live_log *log, const struct nt_source_sink *sink)
+{
+    bool moving = live_snapshot_is_moving(live->snapshot);
+    int result = live_sessions_tell(live->sessions, &log->domain->clock, log->number, moving, sink);
+    const char *odd = live_sessions_odd(live->sessions);
+    if (odd != NULL && live_map_state(&log->map) == 0) {
+        tell_bad(live, sink, log->path, -NT_EFORMAT, odd);
+    }
+    return result;
+}
+
+static int tell_objects(struct live_source *live, struct live_log *log, const struct nt_source_sink *sink)
+{
+    struct telling telling = { live, sink };
+    const struct nt_source_sink objects = { .object = tell_object, .arg = &telling };
+    int result = live_snapshot_tell(live->snapshot, &objects);
+    return result == 0 && live->with_sessions ? tell_sessions(live, log, sink) : result;
 }
 
 static int tell_log(struct live_source *live, struct live_log *log, const struct nt_source_sink *sink)
 {
     struct nt_source_program program = { 0 };
-    int result = sink->object != NULL ? take_objects(live, log) : 0;
+    bool objects = sink->object != NULL || sink->session != NULL;
+    int result = objects ? take_objects(live, log, sink) : 0;
     if (result == 0) {
         result = log_rings(live, log);
     }
     if (result < 0) {
         return result;
     }
-    program.moving = sink->object != NULL && live_snapshot_is_moving(live->snapshot);
+    program.moving = objects && live_snapshot_is_moving(live->snapshot);
     describe_identity(log, &program);
     describe_progress(log, &program);
     if (live_map_state(&log->map) < 0) {
@@ -481,20 +536,11 @@ static int tell_log(struct live_source *live, struct live_log *log, const struct
     if (sink->program != NULL) {
         result = sink->program(sink->arg, &program);
     }
-    for (uint32_t i = 0; i < log->ring_count && result == 0; i++) {
-        if (log->rings[i].shared == NULL) {
-            char text[64];
-            (void)snprintf(text, sizeof text, "ring %u has an impossible size or place; skipped", i);
-            tell_bad(live, sink, log->path, -NT_EFORMAT, text);
-        }
-    }
     if (result == 0) {
+        tell_rings(live, log, sink);
         result = tell_kinds(live, log, sink);
     }
-    if (result == 0 && sink->object != NULL) {
-        result = live_snapshot_tell(live->snapshot, sink);
-    }
-    return result;
+    return result == 0 && objects ? tell_objects(live, log, sink) : result;
 }
 
 static int live_snapshot(struct nt_source *source, const struct nt_source_sink *sink)
@@ -726,6 +772,7 @@ static void live_free(struct nt_source *take_source)
     free(live->lanes);
     live_change_list_fini(&live->changes);
     live_snapshot_free(live->snapshot);
+    live_sessions_free(live->sessions);
     free(live->data);
     live_scan_fini(&live->scan);
     free(live);
@@ -734,6 +781,7 @@ static void live_free(struct nt_source *take_source)
 void nt_source_live_between(struct nt_source *source, void (*call)(void *arg), void *arg)
 {
     live_snapshot_between(live_of(source)->snapshot, call, arg);
+    live_sessions_between(live_of(source)->sessions, call, arg);
 }
 
 static const struct nt_source_ops live_ops = {
@@ -755,9 +803,10 @@ int nt_source_live_open(const struct nt_live_options *options, struct nt_source 
     live->source.ops = &live_ops;
     live->objects = calloc(1, sizeof *live->objects);
     live->snapshot = live_snapshot_new();
+    live->sessions = live_sessions_new();
     live->data = malloc(DATA_ROOM);
     int error = live_scan_init(&live->scan, options->directory, options->files, options->file_count);
-    if (error < 0 || live->objects == NULL || live->snapshot == NULL || live->data == NULL) {
+    if (error < 0 || live->objects == NULL || live->snapshot == NULL || live->sessions == NULL || live->data == NULL) {
         live_free(&live->source);
         return -ENOMEM;
     }

@@ -19,7 +19,7 @@ struct nt_live_options {
    not there yet is looked for again. 0 or -ENOMEM. The source is for one thread at a time. */
 int nt_source_live_open(const struct nt_live_options *options, struct nt_source **ret_source);
 
-/* For tests: see live_snapshot_between. */
+/* For tests: see live_snapshot_between and live_sessions_between. */
 void nt_source_live_between(struct nt_source *source, void (*call)(void *arg), void *arg);
 
 /* What became of each log that was looked at. `bad` may be NULL. */

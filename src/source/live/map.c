@@ -36,7 +36,7 @@ struct region_rule {
     uint64_t least;      /* bytes of the region; 0: it may be missing */
 };
 
-static const struct region_rule region_rules[NT_REGION_SETTLEMENT + 1] = {
+static const struct region_rule region_rules[LIVE_MAP_REGIONS] = {
     [NT_REGION_BITMAP] = { "bitmap", 0, 0 },
     [NT_REGION_REDO] = { "redo", sizeof(struct nt_layout_redo), sizeof(struct nt_layout_redo) },
     [NT_REGION_KINDS] = { "kinds", sizeof(struct nt_layout_kind), NT_LAYOUT_PAGE },
@@ -47,13 +47,15 @@ static const struct region_rule region_rules[NT_REGION_SETTLEMENT + 1] = {
     [NT_REGION_STRINGS] = { "strings", 16, NT_LAYOUT_PAGE },
     [NT_REGION_RINGS] = { "rings", sizeof(struct nt_layout_ring), NT_LAYOUT_PAGE },
     [NT_REGION_RECORDS] = { "records", NT_LAYOUT_SLOT, NT_LAYOUT_PAGE },
-    [NT_REGION_SESSIONS] = { "sessions", 0, 0 },
-    [NT_REGION_SETTLEMENT] = { "settlement", 0, 0 },
+    [NT_REGION_SESSIONS] = { "sessions", sizeof(struct nt_layout_session), 0 },
+    [NT_REGION_SETTLERS] = { "settlers", sizeof(struct nt_layout_settler), 0 },
+    [NT_REGION_SETTLEMENT] = { "settlement", NT_LAYOUT_PAGE, 0 },
+    [NT_REGION_GIVEN] = { "given", sizeof(uint64_t), 0 },
 };
 
 static const struct region_rule *region_rule(uint32_t id)
 {
-    return id <= NT_REGION_SETTLEMENT && region_rules[id].name != NULL ? &region_rules[id] : NULL;
+    return id < LIVE_MAP_REGIONS && region_rules[id].name != NULL ? &region_rules[id] : NULL;
 }
 
 static int check_region(const struct nt_layout_header *header, uint32_t number, char *ret_text)
@@ -99,7 +101,7 @@ static int check_regions(const struct nt_layout_header *header, char *ret_text)
         say(ret_text, "%u regions, at most %u are possible", header->region_count, NT_LAYOUT_REGIONS);
         return -NT_EFORMAT;
     }
-    bool there[NT_REGION_SETTLEMENT + 1] = { false };
+    bool there[LIVE_MAP_REGIONS] = { false };
     for (uint32_t i = 0; i < header->region_count; i++) {
         int error = check_region(header, i, ret_text);
         if (error < 0) {
@@ -109,7 +111,7 @@ static int check_regions(const struct nt_layout_header *header, char *ret_text)
             there[header->regions[i].id] = true;
         }
     }
-    for (uint32_t id = 0; id <= NT_REGION_SETTLEMENT; id++) {
+    for (uint32_t id = 0; id < LIVE_MAP_REGIONS; id++) {
         if (region_rules[id].least > 0 && !there[id]) {
             say(ret_text, "region %u (%s) is missing", id, region_rules[id].name);
             return -NT_EFORMAT;

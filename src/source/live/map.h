@@ -18,6 +18,8 @@ struct live_map_region {
     uint64_t size;   /* 0: there is no such region */
 };
 
+enum { LIVE_MAP_REGIONS = NT_REGION_GIVEN + 1 };
+
 struct live_map {
     const uint8_t *base; /* NULL: nothing is mapped */
     uint64_t size;
@@ -25,10 +27,10 @@ struct live_map {
     bool named; /* the user's choice: perhaps a copy */
     int fd;
     uint64_t device, inode;
-    uint32_t uid;                                             /* the file's owner */
-    struct nt_layout_header header;                           /* the copy that was checked */
-    struct live_map_region regions[NT_REGION_SETTLEMENT + 1]; /* by id */
-    uint64_t *backed;                                         /* a bit a page: known to be there */
+    uint32_t uid;                                     /* the file's owner */
+    struct nt_layout_header header;                   /* the copy that was checked */
+    struct live_map_region regions[LIVE_MAP_REGIONS]; /* by id */
+    uint64_t *backed;                                 /* a bit a page: known to be there */
     struct live_guard *guard;
 };
 

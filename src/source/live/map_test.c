@@ -81,7 +81,7 @@ static void opens_and_reads(void **state)
     assert_null(live_map_at(&map, NT_REGION_OBJECTS, 4096, 1));
     assert_null(live_map_at(&map, NT_REGION_OBJECTS, UINT64_MAX - 100, 256));
     assert_null(live_map_at(&map, NT_REGION_OBJECTS, 256, UINT64_MAX - 100));
-    assert_null(live_map_at(&map, NT_REGION_SESSIONS, 0, 1));
+    assert_null(live_map_at(&map, (enum nt_layout_region_id)0, 0, 1)); /* no such region */
     assert_int_equal(live_map_state(&map), 0);
     live_map_close(&map);
     live_map_close(&map);
@@ -108,13 +108,13 @@ static const struct flaw flaws[] = {
     { "log of version 7, this build reads 1", -NT_EVERSION, HEADER(version), 7 },
     { "log of version 0, this build reads 1", -NT_EVERSION, HEADER(version), 0 },
     { "header of 4095 bytes, not 4096", -NT_EFORMAT, HEADER(header_size), 4095 },
-    { "truncated: ends at byte 192512 of 196608", -NT_ETRUNCATED, HEADER(file_size), BUILD_SIZE + 4096 },
-    { "size of 192513 bytes in the header is not possible", -NT_EFORMAT, HEADER(file_size), BUILD_SIZE + 1 },
+    { "truncated: ends at byte 270336 of 274432", -NT_ETRUNCATED, HEADER(file_size), BUILD_SIZE + 4096 },
+    { "size of 270337 bytes in the header is not possible", -NT_EFORMAT, HEADER(file_size), BUILD_SIZE + 1 },
     { "size of 4096 bytes in the header is not possible", -NT_EFORMAT, HEADER(file_size), 4096 },
     { "size of 0 bytes in the header is not possible", -NT_EFORMAT, HEADER(file_size), 0 },
     { "size of 18446744073709547520 bytes in the header is not possible", -NT_EFORMAT, HEADER(file_size),
       UINT64_MAX - 4095 },
-    { "region 10 (records) lies outside of the file", -NT_EFORMAT, HEADER(file_size), BUILD_SIZE - 4096 },
+    { "region 14 (given) lies outside of the file", -NT_EFORMAT, HEADER(file_size), BUILD_SIZE - 4096 },
     { "17 regions, at most 16 are possible", -NT_EFORMAT, HEADER(region_count), 17 },
     { "4294967295 regions, at most 16 are possible", -NT_EFORMAT, HEADER(region_count), UINT32_MAX },
     { "region 10 (records) is missing", -NT_EFORMAT, HEADER(region_count), 9 },
@@ -124,11 +124,13 @@ static const struct flaw flaws[] = {
     { "region 6 (objects) has entries of 255 bytes, not 256", -NT_EFORMAT, REGION(5, entry_size), 255 },
     { "region 6 (objects) has entries of 0 bytes, not 256", -NT_EFORMAT, REGION(5, entry_size), 0 },
     { "region 4 (control) has entries of 16 bytes, not 8", -NT_EFORMAT, REGION(3, entry_size), 16 },
+    { "region 12 (settlers) has entries of 255 bytes, not 256", -NT_EFORMAT, REGION(11, entry_size), 255 },
+    { "region 13 (settlement) has entries of 64 bytes, not 4096", -NT_EFORMAT, REGION(12, entry_size), 64 },
     { "region 6 (objects) is not page-aligned", -NT_EFORMAT, REGION(5, offset), 65 * 64 },
     { "region 6 (objects) is not page-aligned", -NT_EFORMAT, REGION(5, size), 4095 },
     { "region 6 (objects) is too small", -NT_EFORMAT, REGION(5, size), 0 },
     { "region 2 (redo) is too small", -NT_EFORMAT, REGION(1, size), 12288 },
-    { "region 10 (records) lies outside of the file", -NT_EFORMAT, REGION(9, size), BUILD_RINGS *BUILD_RING + 4096 },
+    { "region 10 (records) lies outside of the file", -NT_EFORMAT, REGION(9, size), BUILD_SIZE },
     { "region 10 (records) lies outside of the file", -NT_EFORMAT, REGION(9, size), UINT64_MAX - 4095 },
     { "region 10 (records) lies outside of the file", -NT_EFORMAT, REGION(9, offset), BUILD_SIZE + 4096 },
     { "region 10 (records) lies outside of the file", -NT_EFORMAT, REGION(9, offset), UINT64_MAX - 4095 },
@@ -272,7 +274,7 @@ static void holes_are_not_touched(void **state)
 /* A copy may lack pages of zeros. What the log says of them is believed near pages that are there. */
 static void zeros_that_were_left_out(void **state)
 {
-    enum { RECORDS_PAGE = (BUILD_SIZE - BUILD_RINGS * BUILD_RING) / 4096 };
+    enum { RECORDS_PAGE = BUILD_RECORDS / 4096 };
     struct fixture *fixture = *state;
     struct live_map map;
     char text[LIVE_MAP_TEXT];

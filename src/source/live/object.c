@@ -62,17 +62,36 @@ static void sums_put_pair(struct live_sums *sums, uint8_t kind, const struct nt_
     }
 }
 
-static void own_put(struct live_objects *objects, const uint8_t *shared_kind, const struct nt_layout_tally *shared)
+/* What is settled of a tally, before it is loaded and after. A program that changes the session stores what is settled
+   first; if neither moved, what the tally has beyond it was counted in that session. */
+static void settled_put(struct live_objects *objects, const struct nt_layout_object *entry, uint8_t kind,
+                        const struct nt_layout_pair *before, const struct nt_layout_pair *shared)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    uint64_t session = live_load64(&entry->session);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    struct nt_layout_pair after = live_pair_load(shared);
+    objects->torn = objects->torn || session != objects->object.session || after.count != before->count ||
+                    after.total != before->total;
+    objects->any_settled = objects->any_settled || after.count != 0 || after.total != 0;
+    objects->settled_of[kind] = (struct nt_source_pair){ after.count, after.total };
+}
+
+static void own_put(struct live_objects *objects, const struct nt_layout_object *entry, const uint8_t *shared_kind,
+                    const struct nt_layout_tally *shared, const struct nt_layout_pair *shared_settled)
 {
     /* acquire: partner is the writer's release once the tally is zeroed */
     uint8_t kind = __atomic_load_n(shared_kind, __ATOMIC_ACQUIRE);
     if (!is_kind(kind)) {
         return;
     }
+    struct nt_layout_pair settled = live_pair_load(shared_settled);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     struct nt_layout_pair sum = live_pair_load(&shared->sum);
     if (sum.count == 0) {
         return;
     }
+    settled_put(objects, entry, kind, &settled, shared_settled);
     sums_put(&objects->own, &(struct nt_source_tally){
                                 .kind = kind,
                                 .count = sum.count,
@@ -82,9 +101,9 @@ static void own_put(struct live_objects *objects, const uint8_t *shared_kind, co
                             });
 }
 
-static const void *unit_at(struct live_objects *objects, uint32_t unit, uint64_t size)
+const void *live_objects_unit(struct live_map *map, uint32_t unit, uint64_t size)
 {
-    return unit == 0 ? NULL : live_map_at(objects->map, NT_REGION_BLOCKS, (uint64_t)unit * UNIT, size);
+    return unit == 0 ? NULL : live_map_at(map, NT_REGION_BLOCKS, (uint64_t)unit * UNIT, size);
 }
 
 /* A chain cannot be longer than there are kinds: one that is runs in a circle. */
@@ -92,17 +111,17 @@ static void own_read(struct live_objects *objects, const struct nt_layout_object
 {
     enum { BLOCKS_MAX = NT_LAYOUT_KINDS / 4 };
     for (int i = 0; i < 3; i++) {
-        own_put(objects, &entry->tally_kind[i], &entry->tally[i]);
+        own_put(objects, entry, &entry->tally_kind[i], &entry->tally[i], &entry->settled[i]);
     }
     /* acquire: partner is the writer's release store of the link to a finished block */
     uint32_t unit = __atomic_load_n(&entry->blocks, __ATOMIC_ACQUIRE);
     for (int hop = 0; hop < BLOCKS_MAX; hop++) {
-        const struct nt_layout_tally_block *block = unit_at(objects, unit, sizeof *block);
+        const struct nt_layout_tally_block *block = live_objects_unit(objects->map, unit, sizeof *block);
         if (block == NULL || live_load32(&block->owner) != slot) {
             return;
         }
         for (int i = 0; i < 4; i++) {
-            own_put(objects, &block->kind[i], &block->tally[i]);
+            own_put(objects, entry, &block->kind[i], &block->tally[i], &block->settled[i]);
             live_rare_histogram(&objects->rare, block, i, slot);
         }
         unit = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE);
@@ -139,7 +158,7 @@ static void extras_read(struct live_objects *objects, const struct nt_layout_obj
 {
     uint32_t unit = __atomic_load_n(&entry->extras, __ATOMIC_ACQUIRE);
     for (unsigned hop = 0; hop < NT_LAYOUT_KINDS; hop++) {
-        const struct nt_layout_extra *extra = unit_at(objects, unit, sizeof *extra);
+        const struct nt_layout_extra *extra = live_objects_unit(objects->map, unit, sizeof *extra);
         if (extra == NULL || live_load32(&extra->owner) != slot) {
             return;
         }
@@ -274,6 +293,7 @@ static void description_read(struct live_objects *objects, const struct nt_layou
         .discipline = live_load8(&entry->discipline),
         .described = live_load8(&entry->described),
         .closed = closed,
+        .mixed = (live_load8(&entry->flags) & NT_OBJECT_MIXED) != 0,
         .session = live_load64(&entry->session),
         .mask = mask_read(objects, slot),
         .opened_at = live_clock_time_or_0(objects->clock, opened),
@@ -301,6 +321,22 @@ void live_sums_add_ends(struct live_sums *own, const struct nt_source_object *ob
     if (object->closed && !sums_have(own, KIND_CLOSE)) {
         sums_put(own, &(struct nt_source_tally){ .kind = KIND_CLOSE, .count = 1, .last = object->closed_at });
     }
+}
+
+/* Of one that did not keep still nothing is known to belong to its session; that it was opened and closed does not. */
+static const struct nt_source_pair *settled_of_all(struct live_objects *objects)
+{
+    const struct nt_source_object *object = &objects->object;
+    if (!objects->torn && !objects->any_settled && object->session == 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < objects->own.count; i++) {
+        const struct nt_source_tally *tally = &objects->own.tallies[i];
+        bool all = objects->torn || live_sums_is_end(object, tally);
+        objects->settled[i] = all ? (struct nt_source_pair){ tally->count, tally->total }
+                                  : objects->settled_of[tally->kind];
+    }
+    return objects->settled;
 }
 
 static bool is_told(const struct nt_layout_object *entry)
@@ -336,6 +372,7 @@ static bool object_try(struct live_objects *objects, const struct nt_layout_obje
     /* acquire: partner is the writer's release once the description is whole */
     uint32_t generation = __atomic_load_n(&entry->generation, __ATOMIC_ACQUIRE);
     bool told = (generation & ~NT_LAYOUT_LOCKED) != 0 && is_told(entry);
+    objects->torn = objects->any_settled = false;
     if (told) {
         objects->own.count = objects->gone.count = objects->base.count = objects->lineage.count = 0;
         live_rare_begin(&objects->rare, objects->map);
@@ -364,13 +401,18 @@ void live_objects_init(struct live_objects *objects, struct live_map *map, const
     objects->redo.known = false;
 }
 
-uint32_t live_objects_slots(const struct live_objects *objects)
+uint32_t live_objects_slots_in(const struct live_map *map)
 {
-    uint64_t room = objects->map->regions[NT_REGION_OBJECTS].size / sizeof(struct nt_layout_object);
+    uint64_t room = map->regions[NT_REGION_OBJECTS].size / sizeof(struct nt_layout_object);
     /* acquire: partner is the writer's release once the slot is there */
-    uint32_t slots = __atomic_load_n(&live_map_live(objects->map)->slots, __ATOMIC_ACQUIRE);
+    uint32_t slots = __atomic_load_n(&live_map_live(map)->slots, __ATOMIC_ACQUIRE);
     slots = slots < UINT32_C(1) << NT_LAYOUT_SLOT_BITS ? slots : UINT32_C(1) << NT_LAYOUT_SLOT_BITS;
     return slots < room ? slots : (uint32_t)room;
+}
+
+uint32_t live_objects_slots(const struct live_objects *objects)
+{
+    return live_objects_slots_in(objects->map);
 }
 
 bool live_objects_read(struct live_objects *objects, uint32_t slot)
@@ -379,7 +421,7 @@ bool live_objects_read(struct live_objects *objects, uint32_t slot)
     const struct nt_layout_object *entry = entry_at(objects, slot);
     bool told = false;
     enum stands stands = STANDS_NOT;
-    for (int turn = 0; entry != NULL && turn < TURNS && stands != STANDS; turn++) {
+    for (int turn = 0; entry != NULL && turn < TURNS && (stands != STANDS || objects->torn); turn++) {
         told = object_try(objects, entry, slot, &stands);
     }
     if (!told || stands == STANDS_NOT) {
@@ -391,6 +433,8 @@ bool live_objects_read(struct live_objects *objects, uint32_t slot)
     struct nt_source_object *object = &objects->object;
     object->tallies = objects->own.tallies;
     object->tally_count = objects->own.count;
+    object->settled = settled_of_all(objects);
+    object->unsettled = objects->torn;
     object->gone = objects->gone.tallies;
     object->gone_count = objects->gone.count;
     object->base = objects->base.tallies;

@@ -37,6 +37,10 @@ struct live_objects {
     uint32_t program;
     const struct nt_layout_redo *redo_shared; /* NULL: not found yet */
     struct live_redo redo;
+    bool torn; /* its session moved while one of its tallies was read */
+    bool any_settled;
+    struct nt_source_pair settled_of[NT_LAYOUT_KINDS]; /* by kind, of those in `own` */
+    struct nt_source_pair settled[NT_LAYOUT_KINDS];    /* by place in `own` */
     struct live_sums own, gone, base, lineage;
     struct live_rare rare;
     char name[NT_LAYOUT_NAME];
@@ -50,6 +54,9 @@ void live_objects_init(struct live_objects *objects, struct live_map *map, const
                        uint32_t program);
 /* Slots that were ever used. */
 uint32_t live_objects_slots(const struct live_objects *objects);
+uint32_t live_objects_slots_in(const struct live_map *map);
+/* Units of the block region, or NULL: there is no such unit, or no memory. */
+const void *live_objects_unit(struct live_map *map, uint32_t unit, uint64_t size);
 /* Reads the object of a slot into objects->object. False: none to tell of (free, folded, being made). */
 bool live_objects_read(struct live_objects *objects, uint32_t slot);
 

@@ -589,6 +589,95 @@ static void lives_come_and_go(void **state)
     assert_int_equal(gone, (uint64_t)LIVES * COUNTS);
 }
 
+/* ---- Sessions ---- */
+
+enum { READS = 100000, SESSION = 77 };
+
+static void pair_put(struct nt_layout_pair *pair, uint64_t count, uint64_t total)
+{
+    typedef unsigned long long halves __attribute__((vector_size(16), may_alias));
+#if defined(__SANITIZE_THREAD__)
+    __atomic_store_n((unsigned __int128 *)(void *)pair, (unsigned __int128)total << 64 | count, __ATOMIC_RELAXED);
+    (void)sizeof(halves);
+#else
+    *(volatile halves *)(void *)pair = (halves){ count, total };
+#endif
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Counts of one session measure 1, those of the other 1000. */
+static void *change_sessions(void *arg)
+{
+    struct writer *writer = arg;
+    struct nt_layout_object *entry = &writer->build->objects[1];
+    uint64_t count = 0, total = 0;
+    for (uint64_t i = 0; !__atomic_load_n(&writer->done, __ATOMIC_RELAXED); i++) {
+        pair_put(&entry->settled[0], count, total);
+        __atomic_store_n(&entry->session, SESSION + i % 2, __ATOMIC_RELEASE);
+        for (uint64_t k = 0; k < i % 4; k++) {
+            count++;
+            total += i % 2 != 0 ? 1000 : 1;
+            pair_put(&entry->tally[0].sum, count, total);
+        }
+    }
+    return NULL;
+}
+
+/* What is not settled was counted in the session that is told with it. */
+static void session_changes(void **state)
+{
+    struct fixture *fixture = *state;
+    struct writer writer = { .build = &fixture->build };
+    fixture->build.objects[1].tally_kind[0] = WRITE;
+    fixture->build.objects[1].session = SESSION;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, change_sessions, &writer), 0);
+    uint64_t still = 0;
+    for (int i = 0; i < READS || still == 0; i++) {
+        const struct nt_source_object *object = read_slot(fixture, 1);
+        assert_non_null(object);
+        const struct nt_source_tally *tally = find(object->tallies, object->tally_count, WRITE);
+        size_t place = tally != NULL ? (size_t)(tally - object->tallies) : 0;
+        if (tally == NULL || object->settled == NULL) {
+            continue;
+        }
+        uint64_t count = tally->count - object->settled[place].count;
+        uint64_t total = tally->total - object->settled[place].total;
+        assert_int_equal(total, object->unsettled ? 0 : count * (object->session == SESSION ? 1 : 1000));
+        still += !object->unsettled;
+    }
+    __atomic_store_n(&writer.done, true, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void settled_in_all_places(void **state)
+{
+    struct fixture *fixture = *state;
+    struct nt_layout_object *entry = &fixture->build.objects[1];
+    build_own(entry, 0, 200, 5, 50);
+    build_own(entry, 1, WRITE, 3, 30);
+    entry->settled[0] = (struct nt_layout_pair){ 2, 20 };
+    entry->blocks = 4;
+    struct nt_layout_tally_block *block = build_block(&fixture->build, 4, 1);
+    build_tally(&block->tally[2], 9, 90);
+    block->kind[2] = READ;
+    block->settled[2] = (struct nt_layout_pair){ 8, 80 };
+    entry->session = SESSION;
+    entry->flags = NT_OBJECT_MIXED;
+    const struct nt_source_object *object = read_slot(fixture, 1);
+    assert_true(object->mixed && !object->unsettled);
+    assert_int_equal(object->tally_count, 4);
+    assert_non_null(object->settled);
+    static const uint64_t wanted[4][3] = { { WRITE, 0, 0 }, { READ, 8, 80 }, { OPEN, 1, 0 }, { 200, 2, 20 } };
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(object->tallies[i].kind, wanted[i][0]);
+        assert_int_equal(object->settled[i].count, wanted[i][1]);
+        assert_int_equal(object->settled[i].total, wanted[i][2]);
+    }
+    object = read_slot(fixture, 0);
+    assert_null(object->settled);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -608,6 +697,8 @@ int main(void)
         TEST(used_again_in_the_middle),
         TEST(folded_in_the_middle),
         TEST(lives_come_and_go),
+        TEST(session_changes),
+        TEST(settled_in_all_places),
     };
     return cmocka_run_group_tests_name("source/live/object", tests, NULL, NULL);
 }

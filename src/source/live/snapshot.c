@@ -39,7 +39,9 @@ struct taken {
     uint64_t folds; /* its `gone` has the folds into it up to this number */
     const struct nt_source_tally *sums;
     const struct nt_source_rare *rare;
+    struct nt_source_pair *settled;        /* of each tally, NULL: nothing */
     uint16_t tallies, gone, base, lineage; /* of the sums, in this order; without its ends */
+    uint16_t settled_room;
     uint8_t name_size;
     bool dropped;
     unsigned char head[offsetof(struct nt_source_object, name)];
@@ -80,7 +82,8 @@ struct live_snapshot {
     uint64_t folds_max; /* of all lives */
     bool moving;
     struct chunk *chunks, *chunk; /* all, and the one in use */
-    struct live_sums own;         /* of what is told */
+    struct live_sums own;         /* of what is told, and: */
+    struct nt_source_pair settled[NT_LAYOUT_KINDS];
     void (*call)(void *arg);
     void *call_arg;
 };
@@ -187,6 +190,26 @@ static void pack(struct taken *taken, const struct nt_source_object *from, struc
     (void)sums_copy(room, from->lineage, from->lineage_count);
 }
 
+static int settled_take(struct live_snapshot *snapshot, struct taken *taken)
+{
+    const struct nt_source_object *from = &snapshot->objects->object;
+    struct nt_source_pair *room = from->settled != NULL ? taken->settled : NULL;
+    if (from->settled != NULL && (room == NULL || taken->settled_room < taken->tallies)) {
+        room = memory_take(snapshot, taken->tallies * sizeof *room);
+        taken->settled_room = taken->tallies;
+        if (room == NULL) {
+            return -ENOMEM;
+        }
+    }
+    taken->settled = room;
+    for (size_t i = 0; room != NULL && i < from->tally_count; i++) {
+        if (!live_sums_is_end(from, &from->tallies[i])) {
+            *room++ = from->settled[i];
+        }
+    }
+    return 0;
+}
+
 static struct nt_bytes bytes_copy(char **room, struct nt_bytes bytes)
 {
     char *to = *room;
@@ -276,6 +299,17 @@ static struct nt_source_object unpack(const struct taken *taken)
     return object;
 }
 
+/* Those of `own`, in its order: what was left out as its ends belongs to no session. */
+static const struct nt_source_pair *settled_tell(struct live_snapshot *snapshot, const struct taken *taken)
+{
+    for (size_t i = 0, packed = 0; taken->settled != NULL && i < snapshot->own.count; i++) {
+        const struct nt_source_tally *tally = &snapshot->own.tallies[i];
+        bool end = packed == taken->tallies || tally->kind != taken->sums[packed].kind;
+        snapshot->settled[i] = end ? (struct nt_source_pair){ tally->count, tally->total } : taken->settled[packed++];
+    }
+    return taken->settled != NULL ? snapshot->settled : NULL;
+}
+
 static int tell(struct live_snapshot *snapshot, const struct taken *taken, const struct nt_source_sink *sink)
 {
     struct nt_source_object object = unpack(taken);
@@ -284,6 +318,7 @@ static int tell(struct live_snapshot *snapshot, const struct taken *taken, const
     live_sums_add_ends(&snapshot->own, &object);
     object.tallies = snapshot->own.tallies;
     object.tally_count = snapshot->own.count;
+    object.settled = settled_tell(snapshot, taken);
     return sink->object(sink->arg, &object);
 }
 
@@ -304,13 +339,15 @@ static int take(struct live_snapshot *snapshot)
     taken->name_size = (uint8_t)from->name.size;
     pack(taken, from, (void *)((char *)(taken + 1) + name));
     taken->rare = NULL;
+    taken->settled = NULL;
     taken->next = NULL;
     taken->dropped = false;
     taken->folds = snapshot->objects->whole ? snapshot->objects->folds : 0;
     *snapshot->last = taken;
     snapshot->last = &taken->next;
     snapshot->count++;
-    return rare_take(snapshot, taken);
+    int error = settled_take(snapshot, taken);
+    return error == 0 ? rare_take(snapshot, taken) : error;
 }
 
 /* Puts what was read last in the place of what was read of the same life before; its name stays. */
@@ -325,7 +362,8 @@ static int take_again(struct live_snapshot *snapshot, struct taken *taken)
         }
     }
     pack(taken, from, room);
-    return rare_take(snapshot, taken);
+    int error = settled_take(snapshot, taken);
+    return error == 0 ? rare_take(snapshot, taken) : error;
 }
 
 /* ---- Lives ---- */

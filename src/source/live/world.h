@@ -178,7 +178,9 @@ static inline int snapshot(struct world *world, struct nt_source *source)
 {
     int stop_at = world->told.stop_at;
     world->told = (struct told){ .stop_at = stop_at };
-    const struct nt_source_sink sink = { tell_program, tell_kind, tell_object, tell_bad, &world->told };
+    const struct nt_source_sink sink = {
+        .program = tell_program, .kind = tell_kind, .object = tell_object, .bad = tell_bad, .arg = &world->told
+    };
     return nt_source_snapshot(source, &sink);
 }
 
