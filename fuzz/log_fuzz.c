@@ -279,7 +279,7 @@ static void between_looks(void *arg)
 static int take_given(void *arg, const struct nt_source_given *given)
 {
     (void)arg;
-    (void)nt_source_given_has(given, 1);
+    (void)nt_source_given_has(given, 1, false);
     return 0;
 }
 

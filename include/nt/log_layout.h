@@ -50,7 +50,7 @@ enum nt_layout_region_id {
     NT_REGION_SESSIONS = 11,   /* struct nt_layout_session[]: names and parents of the newest sessions made here */
     NT_REGION_SETTLERS = 12,   /* struct nt_layout_settler[]: the directory of totals by session */
     NT_REGION_SETTLEMENT = 13, /* pages: their moves and cells; page 0 is never used */
-    NT_REGION_GIVEN = 14       /* a bit set (Bloom) of the sessions made elsewhere that were given up */
+    NT_REGION_GIVEN = 14       /* a bit set (Bloom) of what flags of sessions made elsewhere would say */
 };
 #define NT_LAYOUT_REGIONS 16u
 
@@ -358,7 +358,8 @@ NT_LAYOUT_ASSERT(offsetof(struct nt_layout_redo, entries) == 64);
 #define NT_LAYOUT_SESSION_BITS 48u
 enum {
     NT_SESSION_STANDS = 1u, /* standing: not one flow's */
-    NT_SESSION_FOLDED = 2u  /* some of its sums were put into its parent's, or into `older` */
+    NT_SESSION_FOLDED = 2u, /* some of its sums were put into its parent's, or into `older` */
+    NT_SESSION_GOT = 4u     /* has sums of its parts that were given up */
 };
 struct nt_layout_session {
     uint64_t id;     /* 0 while it is being written; release */
@@ -442,7 +443,8 @@ static inline uint64_t nt_layout_hash_(uint64_t session, uint32_t kind)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The sessions made elsewhere that were given up: each sets these bits of the region's `words`. */
+/* Sessions that are in the table no more, or never were, and were given up or got the sums of others: each sets these
+   bits of the region's `words`, for its hash with kind 0 where it was given up, with kind 1 where it got. */
 #define NT_LAYOUT_GIVEN_BITS 3
 static inline uint64_t nt_layout_given_(uint64_t hash, int number, uint64_t words)
 {

@@ -316,6 +316,8 @@ static void give_up(struct fold *fold, const struct nt_layout_cell *cell)
     uint64_t flags = NT_MOVE_GIVEN | (parent ? 0 : NT_MOVE_OLDER);
     const struct nt_moved_ moved = { parent, cell->session, nt_pair_load_(&cell->sum), { 0, 0 } };
     log_session_given(&fold->log->map, cell->session);
+    if (parent)
+        log_session_got(&fold->log->map, parent);
     uint64_t *given = parent ? &settler->shared->given_parent : &settler->shared->given_older;
     __atomic_store_n(given, *given + 1, __ATOMIC_RELAXED);
     nt_move_put_(settler, nt_take_(&settler->next, 1), (cell->state & 0xff) | flags << 8, &moved);

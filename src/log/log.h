@@ -191,6 +191,7 @@ struct nt_layout_session *log_session_find(const struct log_map *map, uint64_t s
 uint64_t log_session_parent(const struct log_map *map, uint64_t session); /* 0: it has none, or is not remembered */
 uint64_t log_session_first(uint64_t id);                                  /* of the log with that id */
 void log_session_given(struct log_map *map, uint64_t session);            /* notes that a cell of it was given up */
+void log_session_got(struct log_map *map, uint64_t session);              /* notes that it has one that was */
 
 /* ---- cell.c: the cells that moves are folded into ---- */
 /* Folds moves until so many are left, those whose cells may still be on their way from memory. By the outermost change

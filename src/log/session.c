@@ -49,9 +49,9 @@ uint64_t log_session_parent(const struct log_map *map, uint64_t session)
 }
 
 /* Three bits for each id; readers do the same. */
-static void given_note(struct log_map *map, uint64_t session)
+static void flag_note(struct log_map *map, uint64_t session, uint8_t flag)
 {
-    uint64_t hash = nt_layout_hash_(session, 0);
+    uint64_t hash = nt_layout_hash_(session, flag == NT_SESSION_GOT);
     for (int i = 0; i < NT_LAYOUT_GIVEN_BITS; i++) {
         uint64_t bit = nt_layout_given_(hash, i, map->given_max);
         uint64_t *word = &map->given[bit / 64];
@@ -62,20 +62,38 @@ static void given_note(struct log_map *map, uint64_t session)
     }
 }
 
-void log_session_given(struct log_map *map, uint64_t session)
+static void flags_note(struct log_map *map, uint64_t session, uint8_t flags)
+{
+    if (flags & NT_SESSION_FOLDED)
+        flag_note(map, session, NT_SESSION_FOLDED);
+    if (flags & NT_SESSION_GOT)
+        flag_note(map, session, NT_SESSION_GOT);
+}
+
+static void session_flag(struct log_map *map, uint64_t session, uint8_t flag)
 {
     struct nt_layout_session *entry = log_session_find(map, session);
     if (entry) {
-        __atomic_fetch_or(&entry->flags, NT_SESSION_FOLDED, __ATOMIC_SEQ_CST);
+        __atomic_fetch_or(&entry->flags, flag, __ATOMIC_SEQ_CST);
         /* partner: entry_take, which takes the id away before it looks at the flags */
         if (__atomic_load_n(&entry->id, __ATOMIC_SEQ_CST) == session)
             return;
     }
-    given_note(map, session);
+    flag_note(map, session, flag);
+}
+
+void log_session_given(struct log_map *map, uint64_t session)
+{
+    session_flag(map, session, NT_SESSION_FOLDED);
+}
+
+void log_session_got(struct log_map *map, uint64_t session)
+{
+    session_flag(map, session, NT_SESSION_GOT);
 }
 
 /* The place becomes that of session `number`, unless somebody is at it or a later one has it: then nobody remembers
-   this one. That the old one's sums are the least they can be is not forgotten with it. */
+   this one. That the old one's sums are the least or the most they can be is not forgotten with it. */
 static bool entry_take(struct log_map *map, struct nt_layout_session *entry, uint64_t number)
 {
     uint8_t flags = __atomic_fetch_or(&entry->flags, WRITTEN, __ATOMIC_SEQ_CST);
@@ -86,11 +104,9 @@ static bool entry_take(struct log_map *map, struct nt_layout_session *entry, uin
         __atomic_fetch_and(&entry->flags, (uint8_t)~WRITTEN, __ATOMIC_SEQ_CST);
         return false;
     }
-    if (flags & NT_SESSION_FOLDED)
-        given_note(map, id); /* before its flag is gone: the program may end at any moment */
+    flags_note(map, id, flags); /* before they are gone: the program may end at any moment */
     __atomic_store_n(&entry->id, 0, __ATOMIC_SEQ_CST);
-    if (__atomic_exchange_n(&entry->flags, WRITTEN, __ATOMIC_SEQ_CST) & NT_SESSION_FOLDED)
-        given_note(map, id);
+    flags_note(map, id, __atomic_exchange_n(&entry->flags, WRITTEN, __ATOMIC_SEQ_CST));
     return true;
 }
 

@@ -412,7 +412,13 @@ static void the_given_are_not_forgotten(void **state)
     nt_session given = nt_session_new(log, "given", 0), kept = nt_session_new(log, "kept", 0);
     log_session_given(&log->map, given);
     log_session_given(&log->map, 12345); /* somebody else's */
+    log_session_got(&log->map, kept);
+    log_session_got(&log->map, 54321);
     for (uint64_t i = 0; i <= room; i++) {
+        assert_true(session_has(&view, kept, NT_SESSION_GOT));
+        assert_true(session_has(&view, 54321, NT_SESSION_GOT));
+        assert_false(session_has(&view, given, NT_SESSION_GOT));
+        assert_false(session_was_given(&view, 54321));
         assert_true(session_was_given(&view, given));
         assert_true(session_was_given(&view, 12345));
         assert_false(session_was_given(&view, kept));

@@ -250,8 +250,8 @@ UNUSED static struct nt_layout_pair session_sum(const struct session_sums *sums,
     return (struct nt_layout_pair){ sum->count, sum->total };
 }
 
-/* Whether a session's sum is the least it can be: some of it was given up. */
-UNUSED static bool session_was_given(const struct view *view, uint64_t session)
+/* Whether a flag says of a session's sum that it is not all, NT_SESSION_FOLDED, or not its own alone, NT_SESSION_GOT. */
+UNUSED static bool session_has(const struct view *view, uint64_t session, uint8_t flag)
 {
     const struct nt_layout_region *region = view_region(view, NT_REGION_SESSIONS);
     uint64_t number = (session - view->header->session_first) & ((UINT64_C(1) << NT_LAYOUT_SESSION_BITS) - 1);
@@ -259,15 +259,22 @@ UNUSED static bool session_was_given(const struct view *view, uint64_t session)
         const struct nt_layout_session *entry = view_at(view, NT_REGION_SESSIONS,
                                                         number % (region->size / sizeof(*entry)));
         if (entry->id == session)
-            return entry->flags & NT_SESSION_FOLDED;
+            return entry->flags & flag;
     }
     const uint64_t *words = view_at(view, NT_REGION_GIVEN, 0);
     for (int i = 0; i < NT_LAYOUT_GIVEN_BITS; i++) {
-        uint64_t bit = nt_layout_given_(nt_layout_hash_(session, 0), i, view_region(view, NT_REGION_GIVEN)->size / 8);
+        uint64_t hash = nt_layout_hash_(session, flag == NT_SESSION_GOT);
+        uint64_t bit = nt_layout_given_(hash, i, view_region(view, NT_REGION_GIVEN)->size / 8);
         if (!(words[bit / 64] >> bit % 64 & 1))
             return view->live->given_unknown;
     }
     return true;
+}
+
+/* Whether a session's sum is the least it can be: some of it was given up. */
+UNUSED static bool session_was_given(const struct view *view, uint64_t session)
+{
+    return session_has(view, session, NT_SESSION_FOLDED);
 }
 
 UNUSED static void session_sums_fini(struct session_sums *sums)

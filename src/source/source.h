@@ -145,9 +145,10 @@ struct nt_source_session {
     uint32_t program;
     uint64_t id;     /* 0: of what was counted in no session; or, with `older`, in ones that found no room any more */
     bool older;      /* told once, at the end, if there is any */
-    bool known;      /* the program made it and remembers it: what follows up to `name` holds */
+    bool known;      /* the program made it and remembers it: `standing`, parent, times and name hold */
     bool standing;   /* is not one flow */
-    bool exact;      /* its sums are; else the program counted at least that in it */
+    bool given;      /* some of its sums may have been given up: the program counted at least that in it */
+    bool got;        /* it may have sums of others: at most that; with `given`, about that */
     uint64_t parent; /* 0: none */
     uint64_t opened_at, ended_at; /* ns since 1970; ended_at: of its last end, 0: none so far */
     struct nt_bytes name;
@@ -155,8 +156,8 @@ struct nt_source_session {
     size_t sum_count;
 };
 
-/* Sessions, not made by the program, some of whose sums it put into `older`: of one that it tells nothing of, or whose
-   session is not `known`, nt_source_given_has says whether it is one of them. It may say yes wrongly, never no. */
+/* Sessions that a program put into `older`, or into their parents: of one that it tells nothing of, nt_source_given_has
+   says whether it is one of them. It may say yes wrongly, never no. */
 struct nt_source_given {
     uint32_t program;
     bool all;                     /* any may be */
@@ -164,10 +165,11 @@ struct nt_source_given {
     size_t page_count;
 };
 
-static inline bool nt_source_given_has(const struct nt_source_given *given, uint64_t session)
+/* `got`: instead, whether it has sums of others. */
+static inline bool nt_source_given_has(const struct nt_source_given *given, uint64_t session, bool got)
 {
     const uint64_t words = NT_LAYOUT_PAGE / sizeof(uint64_t);
-    uint64_t hash = nt_layout_hash_(session, 0);
+    uint64_t hash = nt_layout_hash_(session, got);
     for (int i = 0; i < NT_LAYOUT_GIVEN_BITS && !given->all; i++) {
         uint64_t bit = nt_layout_given_(hash, i, given->page_count * words);
         const uint64_t *page = given->page_count != 0 ? given->pages[bit / 64 / words] : NULL;

@@ -684,7 +684,7 @@ static bool entry_copy(struct live_sessions *sessions, uint64_t place, struct nt
     ret_copy->name_size = live_load8(&shared->name_size);
     memcpy(ret_copy->name, shared->name, sizeof ret_copy->name);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return live_load64(&shared->id) == id && number % room == place && number < made && made - number <= room;
+    return live_load64(&shared->id) == id && number % room == place && number < made;
 }
 
 static void session_describe(struct live_sessions *sessions, const struct live_clock *clock,
@@ -698,7 +698,8 @@ static void session_describe(struct live_sessions *sessions, const struct live_c
     session->opened_at = live_clock_time_or_0(clock, entry->opened);
     session->ended_at = live_clock_time_or_0(clock, entry->ended);
     session->name = (struct nt_bytes){ sessions->name, size };
-    session->exact = (entry->flags & NT_SESSION_FOLDED) == 0;
+    session->given = (entry->flags & NT_SESSION_FOLDED) != 0;
+    session->got = (entry->flags & NT_SESSION_GOT) != 0;
 }
 
 struct telling {
@@ -712,7 +713,7 @@ struct telling {
 static int tell_one(struct telling *telling, uint64_t id, uint32_t number, const struct nt_layout_session *entry)
 {
     struct live_sessions *sessions = telling->sessions;
-    struct nt_source_session session = { .program = telling->program, .id = id, .exact = true };
+    struct nt_source_session session = { .program = telling->program, .id = id };
     bool shaken = number != LIVE_SESSION_NONE && sessions->sums.sessions[number].shaken;
     session.sums = sessions->told_sums;
     session.name.data = sessions->name;
@@ -724,9 +725,10 @@ static int tell_one(struct telling *telling, uint64_t id, uint32_t number, const
     if (entry != NULL) {
         session_describe(sessions, telling->clock, entry, &session);
     } else if (id != 0) {
-        session.exact = !nt_source_given_has(&sessions->told_given, id);
+        session.given = nt_source_given_has(&sessions->told_given, id, false);
+        session.got = nt_source_given_has(&sessions->told_given, id, true);
     }
-    session.exact = session.exact && !shaken;
+    *(number == LIVE_SESSION_NO ? &session.got : &session.given) |= shaken;
     if (entry == NULL && session.sum_count == 0 && !shaken && number != LIVE_SESSION_NO) {
         return 0;
     }

@@ -48,7 +48,7 @@ UNUSED static int turns(int full)
 
 struct told_session {
     uint64_t id, parent;
-    bool older, known, exact, standing, ended;
+    bool older, known, given, got, exact, standing, ended;
     char name[96];
 };
 
@@ -98,7 +98,9 @@ UNUSED static int take_session(void *arg, const struct nt_source_session *sessio
                                    .parent = session->parent,
                                    .older = session->older,
                                    .known = session->known,
-                                   .exact = session->exact,
+                                   .given = session->given,
+                                   .got = session->got,
+                                   .exact = !session->given && !session->got,
                                    .standing = session->standing,
                                    .ended = session->ended_at != 0 };
     assert_true(session->name.size < sizeof told->name);
@@ -213,7 +215,8 @@ UNUSED static void check_view(const struct reader *reader, const struct view *vi
     }
     for (size_t i = 0; i < reader->told_count; i++) {
         const struct told_session *told = &reader->told[i];
-        assert_int_equal(told->exact, told->id == 0 || !session_was_given(view, told->id));
+        assert_int_equal(told->given, told->id != 0 && session_was_given(view, told->id));
+        assert_int_equal(told->got, told->id != 0 && session_has(view, told->id, NT_SESSION_GOT));
     }
     session_sums_fini(&sums);
 }
