@@ -250,7 +250,7 @@ UNUSED static struct nt_layout_pair session_sum(const struct session_sums *sums,
     return (struct nt_layout_pair){ sum->count, sum->total };
 }
 
-/* Whether a flag says of a session's sum that it is not all, NT_SESSION_FOLDED, or not its own alone, NT_SESSION_GOT. */
+/* Whether a flag says of a session's sum that it is not all (NT_SESSION_FOLDED), or not its own alone (…_GOT). */
 UNUSED static bool session_has(const struct view *view, uint64_t session, uint8_t flag)
 {
     const struct nt_layout_region *region = view_region(view, NT_REGION_SESSIONS);
