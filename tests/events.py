@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -172,6 +173,22 @@ def sessions(test):
             said = [re.search(r"  session +(.*?)  #\d+  ", line)[1] for line in text.splitlines()]
             test.equal(said, ["new", f"new in {root:016x}", "join from read #1", "standing", "end"], "in words as text",
                        text)
+            test.equal([line.rsplit("  session ", 1)[1].split("  ")[0] for line in text.splitlines()],
+                       ["'night run'", "'part'", "'part'", "'night run'", "'part'"], "with the names of sessions")
+            for condition in ("session = 'part'", "session IN ('x', 'part')", "session GLOB 'p?rt'",
+                              f"session = '{child:016x}'", f"session GLOB '*{child & 0xffff:04x}'"):
+                found = parse(events("--json", "--where", f"{condition} AND kind = 'session'", logs=logs))
+                test.equal([line["value"] for line in found], [1, 4, 2], f"conditions know names: {condition}")
+            with follow(logs, "--json", "--since", "-0s", "--where", "session = 'later'") as reader:
+                later = int(counter.tell("new", 0, b"later".hex()))
+                counter.tell("session", made, later)
+
+                def seen():
+                    counter.count(made, "read", 7)
+                    line = next_line(reader, limit=0.1)
+                    return line and line["session"] == f"{later:016x}"
+
+                test.ok(scope.wait_for(seen), "one that is made later is known by its name while following")
 
 
 def remotes(test):
@@ -288,16 +305,25 @@ def follow(logs, *arguments):
 
 
 def next_line(reader, wanted=lambda line: True, limit=20):
-    """The next JSON line of that kind. Its reader is ended if it takes too long."""
+    """The next JSON line of that kind, None if there is none for so long."""
     end = time.monotonic() + limit
-    while time.monotonic() < end:
-        line = reader.process.stdout.readline()
-        if not line:
+    pipe = reader.process.stdout.fileno()
+    rest = getattr(reader, "rest", b"")
+    while True:
+        line, newline, rest = rest.partition(b"\n")
+        if newline:
+            reader.rest = rest
+            said = json.loads(line)
+            if wanted(said):
+                return said
+            continue
+        rest = reader.rest = line
+        if not select.select([pipe], [], [], max(0, end - time.monotonic()))[0]:
             return None
-        said = json.loads(line)
-        if wanted(said):
-            return said
-    return None
+        more = os.read(pipe, 65536)
+        if not more:
+            return None
+        rest += more
 
 
 def following(test):

@@ -23,12 +23,13 @@
 #define MS UINT64_C(1000000)
 
 enum {
-    ITEMS = 1024,     /* in one batch */
-    POLL_MS = 10,     /* between two looks for events */
-    ALIVE_MS = 200,   /* between two looks whether anybody still runs */
-    SLACK_MS = 10,    /* that an event's time may be wrong by, against ours */
-    STALE_MS = 500,   /* between two looks at what may be said of objects later, at least … */
-    STALE_SHARE = 50, /* … and so many times as long as one look takes */
+    ITEMS = 1024,       /* in one batch */
+    POLL_MS = 10,       /* between two looks for events */
+    ALIVE_MS = 200,     /* between two looks whether anybody still runs */
+    SLACK_MS = 10,      /* that an event's time may be wrong by, against ours */
+    STALE_MS = 500,     /* between two looks at what may be said of objects later, at least … */
+    STALE_SHARE = 50,   /* … and so many times as long as one look takes */
+    SESSIONS_MS = 1000, /* between two looks for the names of sessions, likewise */
 };
 
 struct values {
@@ -88,6 +89,7 @@ struct job {
     uint64_t since, until;
     struct nt_source *source;
     struct nt_lives *lives;
+    struct nt_session_names *sessions; /* NULL: nobody asks for them */
     struct nt_gaps *gaps;
     struct nt_merge *merge;
     struct nt_filter_context context;
@@ -98,9 +100,10 @@ struct job {
     const struct nt_lives_program *program;
     struct nt_buffer data;
     char room[NT_MODEL_KIND_ROOM];
-    uint64_t looked_at; /* when names were looked for, ns since 1970; 0: never */
-    uint64_t look_cost; /* how long that took, ns */
-    uint64_t debt;      /* what was not paused for yet of that */
+    uint64_t looked_at;   /* when names were looked for, ns since 1970; 0: never */
+    uint64_t look_cost;   /* how long that took, ns */
+    uint64_t debt;        /* what was not paused for yet of that */
+    uint64_t sessions_at; /* when names of sessions will be looked for, ns of the monotonic clock */
     uint64_t written;
     int code; /* of what could not be read */
 };
@@ -112,6 +115,7 @@ static void job_fini(struct job *job)
     nt_merge_free(job->merge);
     nt_gaps_free(job->gaps);
     nt_lives_free(job->lives);
+    nt_session_names_free(job->sessions);
     nt_source_free(job->source);
     nt_filter_free(job->filter);
     nt_cli_paths_fini(&job->paths);
@@ -126,6 +130,12 @@ static uint64_t clock_now(clockid_t clock)
 }
 
 /* ---- What the filter asks ---- */
+
+static struct nt_bytes session_name(const struct job *job, const struct nt_event *event)
+{
+    const struct nt_bytes none = { "", 0 };
+    return job->sessions && event->session != 0 ? nt_session_names_find(job->sessions, event->session) : none;
+}
 
 static size_t names_of(void *arg, const struct nt_event *event, enum nt_column column,
                        struct nt_bytes names[NT_FILTER_NAMES])
@@ -154,6 +164,9 @@ static size_t names_of(void *arg, const struct nt_event *event, enum nt_column c
         return names[0].size > 0;
     case NT_COLUMN_REMOTE_PROCESS:
         names[0] = job->life->remote_process;
+        return names[0].size > 0;
+    case NT_COLUMN_SESSION:
+        names[0] = session_name(job, event);
         return names[0].size > 0;
     case NT_COLUMN_DATA:
         nt_buffer_clear(&job->data);
@@ -199,6 +212,18 @@ static int refresh(struct job *job)
     int error = first || model.program_count > 0 ? nt_lives_take(job->lives, &model) : 0;
     job->look_cost = job->debt = clock_now(CLOCK_MONOTONIC) - before;
     return error;
+}
+
+/* Names of sessions are kept by the programs that made them, beside sums that are much to read: so not too often. */
+static int refresh_sessions(struct job *job)
+{
+    uint64_t before = clock_now(CLOCK_MONOTONIC);
+    if (!job->sessions || before < job->sessions_at)
+        return 0;
+    int error = nt_cli_sources_session_names(job->source, job->sessions);
+    uint64_t after = clock_now(CLOCK_MONOTONIC), least = (after - before) * STALE_SHARE;
+    job->sessions_at = after + (least > SESSIONS_MS * MS ? least : SESSIONS_MS * MS);
+    return error == -ENOMEM ? error : 0; /* what cannot be read has no names */
 }
 
 /* Whether the items name anything that another snapshot may tell of: not known, and not gone before the last one.
@@ -316,6 +341,7 @@ static int take_event(struct job *job, const struct nt_merge_item *item)
         .event = &event,
         .life = life,
         .thread = nt_source_thread(job->source, event.program, event.ring, event.position),
+        .session = session_name(job, &event),
     };
     job->format->event(&line, &job->lines, &job->cli->out);
     job->written++;
@@ -336,6 +362,8 @@ static int take_items(struct job *job, const struct nt_merge_item *items, size_t
     int error = any_unknown(job, items, count);
     if (error > 0 || (error == 0 && count > 0 && is_stale(job)))
         error = refresh(job);
+    if (error >= 0 && count > 0 && job->values.follow)
+        error = refresh_sessions(job);
     for (size_t i = 0; i < count && error >= 0; i++)
         error = items[i].event ? take_event(job, &items[i]) : take_loss(job, items[i].loss);
     return error < 0 ? error : 0;
@@ -436,26 +464,42 @@ static int check_paths(struct job *job)
     return error < 0 ? error : 0;
 }
 
-static int run_events(struct job *job)
+/* The first look at what there is. 0 or -ENOMEM. */
+static int look_first(struct job *job)
 {
-    const struct nt_merge_options merge_options = { .no_hold = !job->values.follow };
-    const struct nt_gaps_options gaps_options = { 0 };
+    bool names = job->filter && (nt_filter_names(job->filter) >> NT_COLUMN_SESSION & 1);
     int error = nt_lives_new(job->paths.parsed, job->paths.count, &job->lives);
     if (error == 0)
         error = refresh(job);
-    if (error == 0 && nt_lives_model(job->lives)->program_count == 0) {
-        if (job->code == NT_CLI_NOTHING)
-            nt_cli_sources_say_nothing(job->cli, &job->sources);
-        return job->code;
-    }
-    if (error == 0 && !job->values.follow)
-        error = check_paths(job);
+    if (error == 0 && (names || job->format == &nt_export_text))
+        error = nt_session_names_new(&job->sessions);
+    return error == 0 ? refresh_sessions(job) : error;
+}
+
+static int read_events(struct job *job)
+{
+    const struct nt_merge_options merge_options = { .no_hold = !job->values.follow };
+    const struct nt_gaps_options gaps_options = { 0 };
+    int error = job->values.follow ? 0 : check_paths(job);
     if (error == 0)
         error = nt_gaps_new(&gaps_options, &job->gaps);
     if (error == 0)
         error = nt_merge_new(job->source, &merge_options, &job->merge);
+    if (error != 0)
+        return error;
+    return job->values.follow ? follow(job) : drain(job);
+}
+
+static int run_events(struct job *job)
+{
+    int error = look_first(job);
+    bool nothing = error == 0 && nt_lives_model(job->lives)->program_count == 0;
+    if (nothing && job->code == NT_CLI_NOTHING)
+        nt_cli_sources_say_nothing(job->cli, &job->sources);
+    if (nothing)
+        return job->code;
     if (error == 0)
-        error = job->values.follow ? follow(job) : drain(job);
+        error = read_events(job);
     if (error != 0) {
         nt_cli_say(job->cli, "cannot read events: %s", nt_error_text(error));
         return NT_CLI_BAD;

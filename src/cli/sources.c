@@ -178,6 +178,17 @@ int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, bool quiet
     return end_reading(&reading, read_source(&reading, source));
 }
 
+static int take_session_name(void *arg, const struct nt_source_session *session)
+{
+    return session->known ? nt_session_names_add(arg, session->id, session->name) : 0;
+}
+
+int nt_cli_sources_session_names(struct nt_source *source, struct nt_session_names *names)
+{
+    const struct nt_source_sink sink = { .session = take_session_name, .arg = names };
+    return nt_source_snapshot(source, &sink);
+}
+
 int nt_cli_sources_open(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_source **ret_source)
 {
     const char *const *files = (const char *const *)sources->files;

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "model/objects.h"
+#include "model/session_names.h"
 #include "source/source.h"
 
 struct nt_cli_sources {
@@ -25,6 +26,8 @@ int nt_cli_sources_read(struct nt_cli *cli, const struct nt_cli_sources *sources
 int nt_cli_sources_open(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_source **ret_source);
 /* The same as nt_cli_sources_read, of a source that is open; quiet: nothing is said of what cannot be read. */
 int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, bool quiet, struct nt_model *model);
+/* Adds the names of the sessions that its programs know. 0 or a negative code. */
+int nt_cli_sources_session_names(struct nt_source *source, struct nt_session_names *names);
 /* Says that there are no logs, and where. */
 void nt_cli_sources_say_nothing(struct nt_cli *cli, const struct nt_cli_sources *sources);
 /* Removes logs of dead programs, or (dry) only lists them. The same results. */

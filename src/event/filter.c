@@ -262,6 +262,18 @@ bool nt_filter_possible(const struct nt_filter *filter, const struct nt_event *e
     return run(filter, event, context, true);
 }
 
+uint32_t nt_filter_names(const struct nt_filter *filter)
+{
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < filter->step_count; i++) {
+        const struct filter_step *step = &filter->steps[i];
+        bool texts = (step->operation == FILTER_SET || step->operation == FILTER_GLOB) && step->text_count > 0;
+        if (texts || (step->operation == FILTER_NULL && filter_type_of(step->column) == FILTER_NAME))
+            columns |= UINT32_C(1) << step->column;
+    }
+    return columns;
+}
+
 void nt_filter_free(struct nt_filter *take_filter)
 {
     if (!take_filter)

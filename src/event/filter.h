@@ -52,6 +52,8 @@ struct nt_filter_error {
 int nt_filter_new(const char *text, size_t size, uint64_t now, struct nt_filter **ret_filter,
                   struct nt_filter_error *ret_error);
 void nt_filter_free(struct nt_filter *take_filter);
+/* 1 << column of those whose names it asks for. */
+uint32_t nt_filter_names(const struct nt_filter *filter);
 /* Whether the condition is true of the event: neither false nor NULL. */
 bool nt_filter_match(const struct nt_filter *filter, const struct nt_event *event,
                      const struct nt_filter_context *context);

@@ -506,6 +506,30 @@ static void tells_what_is_possible(void **state)
     }
 }
 
+static void tells_whose_names_it_asks_for(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t columns;
+    } cases[] = {
+        { "session = '00000000deadbeef' OR session IN (1, 2) OR value > 5", 0 },
+        { "NOT session = 'night run'", 1u << NT_COLUMN_SESSION },
+        { "session IN (1, 'night run')", 1u << NT_COLUMN_SESSION },
+        { "session GLOB 'dead*' AND kind = 'read'", 1u << NT_COLUMN_SESSION },
+        { "session IS NULL", 0 },
+        { "node IS NULL OR process = 5 AND kind = 'x'",
+          1u << NT_COLUMN_NODE | 1u << NT_COLUMN_PROCESS | 1u << NT_COLUMN_KIND },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct nt_filter_error error;
+        struct nt_filter *filter = NULL;
+        assert_int_equal(nt_filter_new(cases[i].text, strlen(cases[i].text), NOW, &filter, &error), 0);
+        assert_int_equal(nt_filter_names(filter), cases[i].columns);
+        nt_filter_free(filter);
+    }
+}
+
 /* ---- What is refused ---- */
 
 static const struct {
@@ -642,6 +666,7 @@ int main(void)
         cmocka_unit_test(compares_names),
         cmocka_unit_test(finds_one_of_many),
         cmocka_unit_test(tells_what_is_possible),
+        cmocka_unit_test(tells_whose_names_it_asks_for),
         cmocka_unit_test(says_what_is_wrong_and_where),
         cmocka_unit_test(is_bounded),
     };
