@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "model/kinds.h"
 #include "model/memory.h"
+#include "model/sessions.h"
 
 #define KINDS 256u
 
@@ -23,6 +24,8 @@ void nt_model_fini(struct nt_model *model)
     free(model->programs_order);
     free(model->objects);
     free(model->order);
+    nt_model_sessions_fini(model->sessions);
+    free(model->sessions);
     nt_model_index_fini(&model->lives);
     nt_model_memory_free(model->memory);
     *model = (struct nt_model){ 0 };
@@ -83,6 +86,16 @@ static int copy_histograms(struct nt_model *model, struct nt_source_rare *rare)
     }
     rare->histograms = histograms;
     return histograms ? 0 : -ENOMEM;
+}
+
+static int copy_settled(struct nt_model *model, struct nt_source_object *object)
+{
+    if (!object->settled)
+        return 0;
+    const void *copy = nt_model_memory_copy(&model->memory, object->settled,
+                                            object->tally_count * sizeof *object->settled);
+    object->settled = copy;
+    return copy ? 0 : -ENOMEM;
 }
 
 static int copy_rare(struct nt_model *model, const struct nt_source_rare **rare)
@@ -147,9 +160,8 @@ int nt_model_add_program(struct nt_model *model, const struct nt_source_program 
     return error;
 }
 
-/* The program of that number in the source being told; objects of one program come together, the last one's
-   first. NT_MODEL_NONE if it was not told. */
-static uint32_t find_program(const struct nt_model *model, uint32_t number)
+/* Objects of one program come together, the last one's first. */
+uint32_t nt_model_program_index(const struct nt_model *model, uint32_t number)
 {
     for (uint32_t i = model->program_count; i > model->source_first; i--) {
         if (model->programs[i - 1].told.number == number)
@@ -200,7 +212,7 @@ static struct nt_source_kind *copy_kind(struct nt_model *model, const struct nt_
 
 int nt_model_add_kind(struct nt_model *model, const struct nt_source_kind *kind)
 {
-    uint32_t index = find_program(model, kind->program);
+    uint32_t index = nt_model_program_index(model, kind->program);
     if (index == NT_MODEL_NONE)
         return -EINVAL;
     if (kind->kind >= KINDS || nt_model_kind_name(kind->kind))
@@ -233,7 +245,7 @@ int nt_model_add_object(struct nt_model *model, const struct nt_source_object *o
         program = model->objects[model->object_count - 1].told.program;
     if (program == NT_MODEL_NONE || program < model->source_first ||
         model->programs[program].told.number != object->program)
-        program = find_program(model, object->program);
+        program = nt_model_program_index(model, object->program);
     if (program == NT_MODEL_NONE)
         return -EINVAL;
     if (model->object_count >= NT_MODEL_OBJECTS)
@@ -243,7 +255,8 @@ int nt_model_add_object(struct nt_model *model, const struct nt_source_object *o
     if (copy_bytes(model, &new.told.name) != 0 || copy_sums(model, &new.told.tallies, object->tally_count) != 0 ||
         copy_sums(model, &new.told.gone, object->gone_count) != 0 ||
         copy_sums(model, &new.told.base, object->base_count) != 0 ||
-        copy_sums(model, &new.told.lineage, object->lineage_count) != 0 || copy_rare(model, &new.told.rare) != 0)
+        copy_sums(model, &new.told.lineage, object->lineage_count) != 0 || copy_settled(model, &new.told) != 0 ||
+        copy_rare(model, &new.told.rare) != 0)
         return -ENOMEM;
     void *objects = model->objects;
     int error = grow(&objects, model->object_count, &model->object_room, sizeof new);

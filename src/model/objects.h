@@ -58,9 +58,10 @@ struct nt_model {                /* all zeros: empty */
     uint32_t object_count, object_room;
     uint32_t *order; /* program by program, each object before what is below it, siblings as they opened */
     uint32_t order_count;
-    uint32_t source_first;          /* first program of the source that is being told */
-    struct nt_model_index lives;    /* by program, slot, generation */
-    struct nt_model_memory *memory; /* copies of bytes and sums */
+    uint32_t source_first;              /* first program of the source that is being told */
+    struct nt_model_index lives;        /* by program, slot, generation */
+    struct nt_model_memory *memory;     /* copies of bytes and sums */
+    struct nt_model_sessions *sessions; /* see sessions.h; NULL: none were told */
 };
 
 void nt_model_fini(struct nt_model *model);
@@ -71,6 +72,8 @@ void nt_model_source(struct nt_model *model);
 int nt_model_add_program(struct nt_model *model, const struct nt_source_program *program);
 int nt_model_add_kind(struct nt_model *model, const struct nt_source_kind *kind);
 int nt_model_add_object(struct nt_model *model, const struct nt_source_object *object);
+/* The index of a program by its number in the source that is being told; NT_MODEL_NONE: it was not told. */
+uint32_t nt_model_program_index(const struct nt_model *model, uint32_t number);
 /* Makes the tree. Parents that are missing, or circular, are replaced by the program. 0 or -ENOMEM. */
 int nt_model_link(struct nt_model *model);
 

@@ -41,9 +41,11 @@ struct nt_source_program {
     uint32_t pid;             /* in the program's own pid namespace */
     uint32_t uid;
     uint32_t rings;
-    uint32_t objects; /* open now */
-    bool replaced;    /* ended by exec */
-    bool moving;      /* objects ended faster than they could be read: sums over it may miss or repeat some */
+    uint32_t objects;  /* open now */
+    uint64_t sessions; /* that it made */
+    bool forgets;      /* some of these: their names and parents are gone */
+    bool replaced;     /* ended by exec */
+    bool moving;       /* objects ended faster than they could be read: sums over it may miss or repeat some */
     enum nt_program_state state;
     struct nt_bytes host, domain, node, program, name;
     const char *path; /* of the file */

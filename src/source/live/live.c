@@ -397,6 +397,8 @@ static void describe_progress(struct live_log *log, struct nt_source_program *pr
     program->objects = live_load32(&shared->living);
     program->refused_objects = live_load64(&shared->refused_objects);
     program->refused_tallies = live_load64(&shared->refused_tallies);
+    program->sessions = live_load64(&shared->sessions);
+    program->forgets = program->sessions > log->map.regions[NT_REGION_SESSIONS].size / sizeof(struct nt_layout_session);
     program->unsettled = live_load64(&shared->unsettled);
     program->dropped = live_load64(&shared->dropped_no_ring);
     program->rings = log->ring_count;
