@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sessions_check LOGS: prints what the logs in that directory, of programs that rest or are dead, hold of sessions, as
    JSON. Finds it by docs/format.md alone, apart from the library and from the reader, and slowly: what both are held
-   against. Of the ids on standard input, one a line, it says which ones each log may have too little of.
+   against. Of the ids on standard input, one a line, it says which ones each log may have too little of, as some was
+   given up, and too much, as they got that of others.
    Exit 0, 1: a file cannot be read, 2: usage. */
 #include <dirent.h>
 #include <inttypes.h>
@@ -82,12 +83,12 @@ static void read_asked(void)
     }
 }
 
-static void print_given(const struct view *view)
+static void print_flagged(const struct view *view, uint8_t flag, const char *name)
 {
     bool more = false;
-    printf(",\"given\":[");
+    printf(",\"%s\":[", name);
     for (size_t i = 0; i < asked_count; i++) {
-        if (!session_was_given(view, asked[i]))
+        if (!session_has(view, asked[i], flag))
             continue;
         printf("%s\"%016" PRIx64 "\"", comma_or[more], asked[i]);
         more = true;
@@ -193,7 +194,8 @@ static bool print_log(const char *path, bool more)
     struct session_sums sums = session_sums(&view);
     print_met(&view);
     print_made(&view);
-    print_given(&view);
+    print_flagged(&view, NT_SESSION_FOLDED, "given");
+    print_flagged(&view, NT_SESSION_GOT, "got");
     print_sums(&sums);
     printf("}");
     session_sums_fini(&sums);

@@ -2,8 +2,8 @@
 """What the logs of a relay say of sessions, against what its processes counted themselves.
 
 `said` is what sessions_check prints: sums by session and kind, found in the files by their layout alone. The truth is
-`relay --print-truth`. A sum is exact, or the log says "at least" of it: then some of it is in its parent's sum, or in
-`older`. An operation that a kill met may be in the log or not; nothing else may differ by a byte.
+`relay --print-truth`. A sum is exact, or the log says that some of it was given up, to its parent's sum or to `older`,
+or that it got such. An operation that a kill met may be in the log or not; nothing else may differ by a byte.
 """
 import itertools
 
@@ -18,9 +18,10 @@ def signed(number):
 
 
 def ids_of(truth):
-    """All sessions that anybody counted in, for sessions_check."""
+    """All sessions that anybody counted in, made, or made others below, for sessions_check."""
     ids = {one["session"] for process in truth.values() for one in process["session_sums"]}
     ids |= {one["session"] for process in truth.values() for one in process["in_flight"]}
+    ids |= {one[which] for process in truth.values() for one in process["sessions"] for which in ("id", "parent")}
     return "".join(f"{one}\n" for one in sorted(ids - {NONE})).encode()
 
 
@@ -81,6 +82,10 @@ class Process:
         known, doubts = self.sums.get(key, (0, 0)), [one for one in self.doubts.get(key, ()) if one[0] > 0]
         return known[0] + sum(one[0] for one in doubts), known[1] + sum(one[1] for one in doubts)
 
+    def least(self, key):
+        known, doubts = self.sums.get(key, (0, 0)), [one for one in self.doubts.get(key, ()) if one[0] < 0]
+        return known[0] + sum(one[0] for one in doubts), known[1] + sum(one[1] for one in doubts)
+
 
 class Comparison:
     """Differences between the logs and the truth. doubts: operations of a process that may be in flight, one a thread."""
@@ -115,7 +120,7 @@ class Comparison:
             self.differ(process, f"{process.in_flight} operations are in flight, of {self.doubts} threads at most")
         if process.truth["overflow"]:
             self.differ(process, "its truth had no room")
-        sums, given = {}, set(program["given"])
+        sums, given, got = {}, set(program["given"]), set(program["got"])
         for session, kind, count, total, older in program["sums"]:
             if kind not in OWN_WORDS:
                 sums["older" if older else session, kind] = (count, total)
@@ -125,7 +130,7 @@ class Comparison:
         if program["refused_tallies"]:
             self.refused += 1  # counts that are in no sum
             return
-        self.sums(process, sums, given, program["unsettled"])
+        self.sums(process, sums, given, got, program["unsettled"])
         if program["made"] <= program["room"] and not program["full"] and not program["unsettled"]:
             self.trees(process, sums, given)
 
@@ -175,11 +180,7 @@ class Comparison:
                 self.differ(process, f"all sessions' {kind} {said[0]} sum {said[1]}, the truth is {known[0]} sum "
                                      f"{known[1]}{', in flight ' + str(counts) if counts else ''}")
 
-    def sums(self, process, sums, given, unsettled):
-        heirs = set()  # they may have what others gave up
-        for session in given:
-            while (session := process.made[session]["parent"] if session in process.made else NONE) != NONE:
-                heirs.add(session)
+    def sums(self, process, sums, given, got, unsettled):
         for key in sorted(set(sums) | set(process.sums)):
             session, kind = key
             said = sums.get(key, (0, 0))
@@ -189,21 +190,23 @@ class Comparison:
                 self.exact += 1
             elif session == NONE and unsettled:
                 self.unsettled_none(process, kind, said, given)
-            elif session in given or session in heirs:
+            elif session in given or session in got:
                 self.at_least += 1
-                self.bounds(process, key, said)
+                self.bounds(process, key, said, session in given, session in got)
             else:
                 known = process.sums.get(key, (0, 0))
                 self.differ(process, f"session {session} {kind} {said[0]} sum {said[1]}, the truth is {known[0]} sum "
                                      f"{known[1]}, in doubt {process.doubts.get(key, [])}")
 
-    def bounds(self, process, key, said):
-        """No more than it and all below it counted."""
-        each = [process.most((one, key[1])) for one in process.below(key[0])]
+    def bounds(self, process, key, said, given, got):
+        """No more than it counted, and all below it if it got something of those; no less if it gave nothing."""
+        each = [process.most((one, key[1])) for one in (process.below(key[0]) if got else [key[0]])]
         most = [sum(one[at] for one in each) for at in (0, 1)]
-        if signed(said[0]) > most[0] or signed(said[1]) > most[1]:
-            self.differ(process, f"session {key[0]} {key[1]} at least {said[0]} sum {said[1]}, the truth is at most "
-                                 f"{most[0]} sum {most[1]}")
+        least = [signed(said[at]) if given else process.least(key)[at] for at in (0, 1)]
+        if not all(least[at] <= signed(said[at]) <= most[at] for at in (0, 1)):
+            self.differ(process, f"session {key[0]} {key[1]} {said[0]} sum {said[1]}{', gave' if given else ''}"
+                                 f"{', got' if got else ''}; the truth is {process.sums.get(key, (0, 0))}, with all below "
+                                 f"{most}")
 
     def older(self, process, kind, said, given):
         """What was given up, and no more than that."""
