@@ -90,8 +90,8 @@ def check_source():
     finds("a long line", "source", {"src/low/a.c": SPDX + "/* " + "x" * 130 + " */\n"}, "line of 136 columns")
 
 
-def count(*logs):
-    """What count-tests.py prints for logs, each a list of (result, output)."""
+def count(*logs, arguments=()):
+    """The words that count-tests.py prints for logs, each a list of (result, output)."""
     with tempfile.TemporaryDirectory() as folder:
         import json
         paths = []
@@ -100,7 +100,7 @@ def count(*logs):
             with open(paths[-1], "w", encoding="utf-8") as stream:
                 for result, output in tests:
                     stream.write(json.dumps({"name": "t", "result": result, "stdout": output}) + "\n")
-        return subprocess.run([sys.executable, os.path.join(ROOT, "scripts/count-tests.py")] + paths,
+        return subprocess.run([sys.executable, os.path.join(ROOT, "scripts/count-tests.py"), *arguments, *paths],
                               capture_output=True, text=True).stdout.split()
 
 
@@ -109,6 +109,8 @@ def check_counts():
     case("counts: cases of all runs", count([("FAIL", tap)], [("OK", "ok 1 - a\n1..1\n")]) == ["2", "1", "1"])
     case("counts: a crash is one failed", count([("ERROR", "1..2\nok 1 - a\n")]) == ["1", "1", "0"])
     case("counts: out of time is one failed", count([("TIMEOUT", "")]) == ["0", "1", "0"])
+    why = " ".join(count([("FAIL", tap.replace("ok 3", "# for a reason\nok 3"))], arguments=["--why"]))
+    case("counts: why one failed", "not ok 2 - b # for a reason" in why and "ok 1" not in why)
     case("counts: a hash in a name", count([("OK", "ok 1 - channel #1\n1..1\n")]) == ["1", "0", "0"])
 
 
