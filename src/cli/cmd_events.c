@@ -205,7 +205,7 @@ static int refresh(struct job *job)
     uint64_t before = clock_now(CLOCK_MONOTONIC);
     bool first = job->looked_at == 0;
     job->looked_at = clock_now(CLOCK_REALTIME);
-    int code = nt_cli_sources_look(job->cli, job->source, !first, &model);
+    int code = nt_cli_sources_look(job->cli, job->source, first ? 0 : NT_CLI_LOOK_QUIET, &model);
     if (first)
         job->code = code;
     /* Half fed models are empty: what was known before stays. */

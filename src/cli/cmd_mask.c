@@ -298,7 +298,7 @@ static int run_objects(struct job *job)
 static int run_job(struct job *job)
 {
     int code = nt_cli_sources_open(job->cli, &job->sources, &job->source);
-    int look_code = code == NT_CLI_OK ? nt_cli_sources_look(job->cli, job->source, false, &job->model) : code;
+    int look_code = code == NT_CLI_OK ? nt_cli_sources_look(job->cli, job->source, 0, &job->model) : code;
     if (look_code == NT_CLI_NOTHING)
         nt_cli_sources_say_nothing(job->cli, &job->sources);
     if (job->model.program_count == 0)

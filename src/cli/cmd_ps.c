@@ -30,7 +30,9 @@ static int run(struct nt_cli *cli, const struct nt_cli_command *command, int cou
         return NT_CLI_USAGE;
     }
     struct nt_model model __attribute__((cleanup(nt_model_fini))) = { 0 };
-    const struct nt_cli_sources sources = { values.directory, given.plain, given.plain_count };
+    const struct nt_cli_sources sources = { .directory = values.directory,
+                                            .files = given.plain,
+                                            .file_count = given.plain_count };
     code = nt_cli_sources_read(cli, &sources, &model);
     if (code == NT_CLI_NOTHING)
         nt_cli_sources_say_nothing(cli, &sources);

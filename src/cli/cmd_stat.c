@@ -218,6 +218,7 @@ static int run(struct nt_cli *cli, const struct nt_cli_command *command, int cou
     job.sources.directory = job.values.directory;
     if (nt_cli_paths_split(cli, &given, &job.sources, &job.paths) != 0)
         return NT_CLI_BAD;
+    job.sources.sessions = job.format->sessions_inside && job.paths.count == 0;
     int out = open_output(&job, given.dashes);
     if (out < 0)
         return NT_CLI_BAD;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "model/sessions.h"
 #include "source/live/live.h"
 
 /* A kind of file, known by its first bytes. */
@@ -38,6 +39,7 @@ struct reading {
     struct nt_cli *cli;
     struct nt_model *model;
     bool quiet;
+    bool sessions, linked;
     bool bad;
 };
 
@@ -99,6 +101,16 @@ static int take_object(void *arg, const struct nt_source_object *object)
     return nt_model_add_object(((struct reading *)arg)->model, object);
 }
 
+static int take_given(void *arg, const struct nt_source_given *given)
+{
+    return nt_model_add_given(((struct reading *)arg)->model, given);
+}
+
+static int take_session(void *arg, const struct nt_source_session *session)
+{
+    return nt_model_add_session(((struct reading *)arg)->model, session);
+}
+
 static void take_bad(void *arg, const char *path, int error, const char *text)
 {
     struct reading *reading = arg;
@@ -110,7 +122,13 @@ static void take_bad(void *arg, const char *path, int error, const char *text)
 static int read_source(struct reading *reading, struct nt_source *source)
 {
     const struct nt_source_sink sink = {
-        .program = take_program, .kind = take_kind, .object = take_object, .bad = take_bad, .arg = reading
+        .program = take_program,
+        .kind = take_kind,
+        .object = take_object,
+        .bad = take_bad,
+        .given = reading->sessions ? take_given : NULL,
+        .session = reading->sessions ? take_session : NULL,
+        .arg = reading,
     };
     nt_model_source(reading->model);
     return nt_source_snapshot(source, &sink);
@@ -154,6 +172,8 @@ static int end_reading(struct reading *reading, int error)
     struct nt_model *model = reading->model;
     if (error == 0)
         error = nt_model_link(model);
+    if (error == 0 && reading->linked)
+        error = nt_model_link_sessions(model);
     if (error != 0) {
         nt_cli_say(reading->cli, "cannot read the logs: %s", nt_error_text(error));
         nt_model_fini(model); /* half fed, it must not be shown */
@@ -166,15 +186,18 @@ static int end_reading(struct reading *reading, int error)
 
 int nt_cli_sources_read(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_model *model)
 {
-    struct reading reading = { .cli = cli, .model = model };
+    struct reading reading = { .cli = cli, .model = model, .sessions = sources->sessions };
+    reading.linked = sources->sessions;
     bool live = sources->file_count == 0;
     int error = live ? read_live(&reading, sources->directory) : read_files(&reading, sources);
     return end_reading(&reading, error);
 }
 
-int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, bool quiet, struct nt_model *model)
+int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, unsigned how, struct nt_model *model)
 {
-    struct reading reading = { .cli = cli, .model = model, .quiet = quiet };
+    struct reading reading = { .cli = cli, .model = model };
+    reading.quiet = (how & NT_CLI_LOOK_QUIET) != 0;
+    reading.sessions = (how & NT_CLI_LOOK_SESSIONS) != 0;
     return end_reading(&reading, read_source(&reading, source));
 }
 

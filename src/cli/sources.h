@@ -14,6 +14,7 @@ struct nt_cli_sources {
     const char *directory; /* of live logs; NULL: the default */
     char **files;          /* if there are any, these alone are read */
     int file_count;
+    bool sessions; /* are read and linked too */
 };
 
 /* Whether it is a regular file that begins as one that some source reads. */
@@ -24,8 +25,12 @@ bool nt_cli_sources_is_file(const char *path);
 int nt_cli_sources_read(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_model *model);
 /* Opens all of them as one source, for what goes on with it. Returns NT_CLI_OK or, after saying why, NT_CLI_BAD. */
 int nt_cli_sources_open(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_source **ret_source);
-/* The same as nt_cli_sources_read, of a source that is open; quiet: nothing is said of what cannot be read. */
-int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, bool quiet, struct nt_model *model);
+enum {
+    NT_CLI_LOOK_QUIET = 1,   /* nothing is said of what cannot be read */
+    NT_CLI_LOOK_SESSIONS = 2 /* sessions are read too, and not linked yet */
+};
+/* The same as nt_cli_sources_read, of a source that is open; `how`: NT_CLI_LOOK_…. */
+int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, unsigned how, struct nt_model *model);
 /* Adds the names of the sessions that its programs know. 0 or a negative code. */
 int nt_cli_sources_session_names(struct nt_source *source, struct nt_session_names *names);
 /* Says that there are no logs, and where. */

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "export/event.h"
+#include "export/session.h"
 #include "model/objects.h"
 #include "model/path.h"
 
@@ -34,7 +35,10 @@ struct nt_export_format {
     /* One event, or what is missing before the next one, as one line; `lines` is the same for all of an output. */
     void (*event)(const struct nt_export_event *event, struct nt_export_lines *lines, struct nt_buffer *out);
     void (*missing)(const struct nt_export_missing *missing, struct nt_export_lines *lines, struct nt_buffer *out);
-    bool loss_inside; /* `stat` shows loss where people see it first; else it is told beside the output */
+    /* Sessions: a list, trees, or all of each. */
+    void (*sessions)(const struct nt_export_sessions *input, struct nt_buffer *out);
+    bool sessions_inside; /* `stat` shows all sessions where nothing is selected, if the model has them */
+    bool loss_inside;     /* `stat` shows loss where people see it first; else it is told beside the output */
 };
 
 extern const struct nt_export_format nt_export_text;

@@ -119,6 +119,8 @@ const struct nt_export_format nt_export_json = {
     .stat = nt_export_json_stat,
     .numbers = write_numbers,
     .programs = write_programs,
+    .sessions = nt_export_json_sessions,
+    .sessions_inside = true,
     .event = nt_export_json_event,
     .missing = nt_export_json_missing,
 };

@@ -374,9 +374,7 @@ void nt_export_json_stat(const struct nt_export_input *input, struct nt_buffer *
             write_node(&writer, i);
     }
     nt_json_array_end(json);
-    nt_json_key(json, "sessions");
-    nt_json_array(json);
-    nt_json_array_end(json);
+    nt_export_json_session_tree(json, input->model, !input->selection);
     nt_json_object_end(json);
     nt_buffer_byte(out, '\n');
     nt_buffer_fini(&writer.mask_text);

@@ -251,6 +251,7 @@ const struct nt_export_format nt_export_text = {
     .stat = nt_export_text_stat,
     .numbers = write_numbers,
     .programs = write_programs,
+    .sessions = nt_export_text_sessions,
     .event = nt_export_text_event,
     .missing = nt_export_text_missing,
     .loss_inside = true,

@@ -352,6 +352,7 @@ static void order_tree(struct nt_model_sessions *sessions, uint32_t roots)
         session->depth = depth;
         session->root = session->parent != NT_MODEL_NONE ? all[session->parent].root : at;
         session->below = 0;
+        session->place = sessions->order_count;
         sessions->order[sessions->order_count++] = at;
         if (session->child != NT_MODEL_NONE) {
             at = session->child;
@@ -526,9 +527,12 @@ static int own_sums(struct kinds *kinds, struct nt_model_session *session)
     return 0;
 }
 
-/* What programs that tell nothing of the session may have had in it. */
+/* What programs that tell nothing of the session may have had in it. One that events or children alone tell of may have
+   been counted in after the snapshot, or in a log that is gone. */
 static void bounds_of_others(struct nt_model_sessions *sessions, struct nt_model_session *session)
 {
+    if (session->share_count == 0)
+        session->bound = NT_MODEL_LEAST;
     for (uint32_t i = 0; i < sessions->given_count; i++) {
         const struct nt_source_given *given = &sessions->given[i];
         uint32_t at = session->shares;
@@ -733,8 +737,9 @@ const char *nt_model_session_pick(struct nt_bytes text, struct nt_model_session_
     struct nt_model_session_pick pick = { .text = text };
     if (text.size == 0)
         return "is empty";
-    pick.is_id = parse_id(text, &pick.id) || nt_parse_u64(text.data, text.size, &pick.id) == 0;
-    const char *wrong = pick.is_id ? NULL : nt_glob_check(text);
+    pick.id_count += parse_id(text, &pick.ids[pick.id_count]);
+    pick.id_count += nt_parse_u64(text.data, text.size, &pick.ids[pick.id_count]) == 0;
+    const char *wrong = pick.id_count > 0 ? NULL : nt_glob_check(text);
     if (!wrong)
         *ret_pick = pick;
     return wrong;
@@ -742,9 +747,11 @@ const char *nt_model_session_pick(struct nt_bytes text, struct nt_model_session_
 
 bool nt_model_session_is_picked(const struct nt_model_session *session, const struct nt_model_session_pick *pick)
 {
-    if (pick->is_id && session->id == pick->id)
-        return true;
+    for (size_t i = 0; i < pick->id_count; i++) {
+        if (session->id == pick->ids[i])
+            return true;
+    }
     if (session->name.size == pick->text.size && memcmp(session->name.data, pick->text.data, pick->text.size) == 0)
         return pick->text.size > 0;
-    return !pick->is_id && session->name.size > 0 && nt_glob_match(pick->text, session->name);
+    return pick->id_count == 0 && session->name.size > 0 && nt_glob_match(pick->text, session->name);
 }

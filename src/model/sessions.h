@@ -55,6 +55,7 @@ struct nt_model_session {
     bool adrift;          /* its parent is below it: it stands as a root */
     uint32_t parent;      /* index, NT_MODEL_NONE: a root */
     uint32_t child, next; /* first child, next sibling: in the order of their opening */
+    uint32_t place;       /* in the model's order */
     uint32_t root, depth; /* of a root itself, 0 */
     uint32_t below;       /* number of descendants */
     enum nt_model_bound bound, all_bound;
@@ -108,11 +109,12 @@ enum nt_model_session_order {
 void nt_model_sort_sessions(const struct nt_model *model, uint32_t *indexes, size_t count,
                             enum nt_model_session_order by, bool all);
 
-/* What picks sessions: an id of 16 hex digits, a decimal one, or a name with the globs of expressions. */
+/* What picks sessions: an id of 16 hex digits, a decimal one, or a name with the globs of expressions. 16 decimal
+   digits may be meant either way, and pick both. */
 struct nt_model_session_pick {
     struct nt_bytes text;
-    bool is_id;
-    uint64_t id;
+    uint64_t ids[2];
+    size_t id_count; /* 0: a name */
 };
 /* NULL, or what is wrong with the text, in a few static words. */
 const char *nt_model_session_pick(struct nt_bytes text, struct nt_model_session_pick *ret_pick);

@@ -361,6 +361,9 @@ static void events_tell_too(void **state)
     assert_int_equal(session->opened_at, 500);
     assert_int_equal(session->ended_at, 700);
     assert_int_equal(session->parent, nt_model_session_find(model, 9));
+    assert_int_equal(session->bound, NT_MODEL_LEAST); /* no program tells sums of it */
+    assert_int_equal(session_of(model, 9)->bound, NT_MODEL_LEAST);
+    assert_int_equal(session_of(model, 2)->bound, NT_MODEL_EXACT);
     assert_true(session_of(model, 2)->standing);
     assert_int_equal(session_of(model, 2)->parent, NT_MODEL_NONE);
     assert_int_equal(session_of(model, 2)->last, 1002);
@@ -403,6 +406,9 @@ static void picked(void **state)
     assert_true(picks("ffffffffffffffff", UINT64_MAX, ""));
     assert_true(picks("FFFFFFFFFFFFFFFF", UINT64_MAX, ""));
     assert_true(picks("0000000000000012", 18, ""));
+    assert_true(picks("0000000000000012", 12, ""));
+    assert_true(picks("9007199254740993", (UINT64_C(1) << 53) + 1, ""));
+    assert_true(picks("9007199254740993", UINT64_C(0x9007199254740993), ""));
     assert_true(picks("12", 12, ""));
     assert_false(picks("12", 18, ""));
     assert_true(picks("12", 5, "12"));
