@@ -147,6 +147,10 @@ def fields(test):
             test.ok(len(picked) == 1 and picked[0]["value"] == 2**53 + 1, "conditions see them as JSON", repr(picked))
             # declared only after following began
             with follow(logs, "--json", "--since", "-0s") as reader:
+                for _ in range(60):  # until it does
+                    counter.count(made, "read", 1)
+                    if next_line(reader, limit=1):
+                        break
                 with Counter(logs, log="later") as later:
                     later.tell("fields", later.object("more"), 7)
                     line = next_line(reader, lambda line: line["kind"] == "order")

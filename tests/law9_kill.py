@@ -145,8 +145,8 @@ def state_fault(outcome, process, seen, was_killed):
         return None if was_killed and not any(int(life["handle"], 16) for life in lives) else "left no log"
     if was_killed:
         outcome.crashed += 1
-        ended = seen["state"] == "exited" and all(life["closed"] for life in lives)
-        return None if seen["state"] == "crashed" or ended else f"was killed and is {seen['state']}"
+        closed = seen["state"] == "exited" and process["ending"]  # before the kill, or in the middle of it
+        return None if seen["state"] == "crashed" or closed else f"was killed and is {seen['state']}"
     return None if seen["state"] == "exited" else f"ended and is {seen['state']}"
 
 

@@ -50,9 +50,9 @@ struct truth_header {
     char magic[8];
     uint32_t size; /* of this header */
     uint32_t pid;
-    char name[32];     /* of the process: its role */
-    uint32_t helper;   /* a helper forked from the process of that name */
-    uint32_t complete; /* the process came to its end */
+    char name[32];             /* of the process: its role */
+    uint32_t helper;           /* a helper forked from the process of that name */
+    _Atomic uint32_t complete; /* the process came to its end */
     uint32_t object_room, tally_room;
     uint64_t series_room;
     _Atomic uint32_t objects, tallies;
@@ -60,7 +60,9 @@ struct truth_header {
     _Atomic uint64_t overflow; /* what found no room: such a file proves nothing */
     uint32_t session_room;
     _Atomic uint32_t sessions;
-    uint64_t spare[3];
+    _Atomic uint32_t ending; /* its log is closed, or will be in a moment */
+    uint32_t kept;
+    uint64_t spare[2];
 };
 
 struct truth_object {

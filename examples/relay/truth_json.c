@@ -123,8 +123,9 @@ static int print_truth(const struct truth *truth)
         struct text out = { .data = data, .room = sizeof data, .stream = stdout };
         text_print(&out, "{\"name\":");
         text_string(&out, header->name);
-        text_print(&out, ",\"pid\":%" PRIu32 ",\"helper\":%s,\"complete\":%s,\"overflow\":%" PRIu64, header->pid,
-                   text_bool(header->helper), text_bool(header->complete), (uint64_t)header->overflow);
+        text_print(&out, ",\"pid\":%" PRIu32 ",\"helper\":%s,\"ending\":%s,\"complete\":%s,\"overflow\":%" PRIu64,
+                   header->pid, text_bool(header->helper), text_bool(header->ending), text_bool(header->complete),
+                   (uint64_t)header->overflow);
         text_print(&out, ",\"objects\":[");
         print_objects(&out, truth, &chains);
         text_print(&out, "]");

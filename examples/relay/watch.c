@@ -85,6 +85,7 @@ void program_close(struct program *program)
         (void)send(program->lines, data, size, MSG_NOSIGNAL);
         munmap(data, PROGRAM_LINE);
     }
+    program->truth.header->ending = 1;
     nt_log_close(program->log);
     program->truth.header->complete = 1;
     truth_close(&program->truth);

@@ -38,7 +38,7 @@ uint32_t log_block_new(struct log_map *map, uint32_t units)
         block = map->live->blocks;
         /* tallies and histograms leave what folds may need */
         if (units != 2 && !log_is_backed(map, map->blocks + (uint64_t)block * 64, (uint64_t)units * 64) &&
-            map->live->backed + map->header->cap / 32 > map->header->cap)
+            __atomic_load_n(&map->live->backed, __ATOMIC_RELAXED) + map->header->cap / 32 > map->header->cap)
             return 0;
         if (block > map->block_max - units ||
             !region_grow(map, map->blocks, (uint64_t)block * 64, (uint64_t)units * 64, (uint64_t)map->block_max * 64))
