@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Any bytes in a log: the input is a list of changes to a small valid log, so that what it breaks lies deep, or,
    after a byte 255, the whole file. Between steps the file changes under the reader, as a running program, a
-   hostile one, or one that cuts it would do. What is told is checked against what a source promises, and what comes of
-   it in order of time against what the merge does. */
+   hostile one, or one that cuts it would do. What is told is checked against what a source promises, what comes of
+   it in order of time against what the merge does, its sessions against what a tree is; and they are shown. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "export/export.h"
 #include "model/gaps.h"
+#include "model/runs.h"
+#include "model/sessions.h"
 #include "source/live/build.h"
 #include "source/live/live.h"
 #include "source/merge.h"
@@ -19,6 +23,7 @@ enum {
     LOSSES = 8,
     READS_MAX = 64,
     STEPS_MAX = 8,
+    WAYS = 7,      /* a list, trees, all of each, as text and JSON; and all in the statistics */
     RINGS_MAX = 8, /* of the image's directory */
     WHOLE_FILE = 255,
 };
@@ -44,6 +49,13 @@ struct told {
 static struct told as_read, as_merged;
 static volatile uint8_t sink_byte;
 
+static struct shown { /* what is told in one step */
+    struct nt_model model;
+    struct nt_runs *runs;
+    int error;    /* the first; then it is not shown */
+    unsigned way; /* how it is shown; from WAYS on it is not */
+} shown;
+
 static struct meddle { /* with a snapshot under way */
     struct input *input;
     unsigned every, left; /* looks; every 0: never */
@@ -55,6 +67,14 @@ static void fail(const char *what)
 {
     (void)fprintf(stderr, "log_fuzz: %s\n", what);
     abort();
+}
+
+static void show(int error)
+{
+    if (error != 0 && error != -E2BIG && error != -EINVAL) {
+        fail("a model that failed");
+    }
+    shown.error = shown.error != 0 ? shown.error : error;
 }
 
 static void touch(const void *data, size_t size)
@@ -78,6 +98,7 @@ static int take_program(void *arg, const struct nt_source_program *program)
     if (program->overwritten > program->events) {
         fail("more overwritten than written");
     }
+    show(nt_model_add_program(&shown.model, program));
     return 0;
 }
 
@@ -91,6 +112,7 @@ static int take_kind(void *arg, const struct nt_source_kind *kind)
     if (kind->kind < NT_LAYOUT_USER_KIND || kind->kind >= NT_LAYOUT_CONTINUATION) {
         fail("a user-defined kind of an impossible number");
     }
+    show(nt_model_add_kind(&shown.model, kind));
     return 0;
 }
 
@@ -158,6 +180,7 @@ static int take_object(void *arg, const struct nt_source_object *object)
     if (object->generation == 0 || object->slot >> NT_LAYOUT_SLOT_BITS != 0) {
         fail("an object that cannot be");
     }
+    show(nt_model_add_object(&shown.model, object));
     return 0;
 }
 
@@ -280,6 +303,7 @@ static int take_given(void *arg, const struct nt_source_given *given)
 {
     (void)arg;
     (void)nt_source_given_has(given, 1, false);
+    show(nt_model_add_given(&shown.model, given));
     return 0;
 }
 
@@ -296,10 +320,133 @@ static int take_session(void *arg, const struct nt_source_session *session)
     if (session->older && session->id != 0) {
         fail("a session that cannot be");
     }
+    show(nt_model_add_session(&shown.model, session));
     return 0;
 }
 
-static void step(struct nt_source *source)
+/* ---- What is shown of its sessions ---- */
+
+/* Each once, parents before what is below them. */
+static void check_tree(const struct nt_model_sessions *sessions)
+{
+    if (sessions->order_count + NT_MODEL_SESSION_FIRST != sessions->count) {
+        fail("a tree that has not all sessions");
+    }
+    for (uint32_t i = 0; i < sessions->order_count; i++) {
+        const struct nt_model_session *session = &sessions->sessions[sessions->order[i]];
+        const struct nt_model_session *parent = &sessions->sessions[session->parent];
+        if (session->place != i || session->below >= sessions->order_count - i) {
+            fail("a session in a wrong place");
+        }
+        if (session->parent != NT_MODEL_NONE &&
+            (parent->place >= i || i > parent->place + parent->below || session->depth != parent->depth + 1)) {
+            fail("a session that is not below its parent");
+        }
+    }
+}
+
+static void check_text(const struct nt_buffer *out)
+{
+    if (out->error != 0 || out->size == 0 || out->data[out->size - 1] != '\n') {
+        fail("sessions that are not shown");
+    }
+    for (size_t i = 0; i < out->size; i++) {
+        if ((uint8_t)out->data[i] < ' ' && out->data[i] != '\n') {
+            fail("a name that can command a terminal");
+        }
+    }
+}
+
+static void show_sessions(const struct nt_export_format *format, const uint32_t *indexes, size_t count)
+{
+    bool detail = shown.way / 2 == 2 && count > 0;
+    struct nt_export_sessions input = { .model = &shown.model, .indexes = indexes, .count = count, .now = 5000 };
+    struct nt_buffer out = { 0 };
+    input.tree = shown.way / 2 == 1;
+    input.detail = detail;
+    input.rest = !detail;
+    input.runs = nt_runs_sums(shown.runs, &input.run_count);
+    format->sessions(&input, &out);
+    check_text(&out);
+    nt_buffer_fini(&out);
+}
+
+static void show_stat(void)
+{
+    const struct nt_export_input input = { .model = &shown.model };
+    struct nt_buffer out = { 0 };
+    nt_export_json.stat(&input, &out);
+    check_text(&out);
+    nt_buffer_fini(&out);
+}
+
+/* One way a step, as showing takes longer than all else. */
+static void show_all(void)
+{
+    const struct nt_model_sessions *sessions = shown.model.sessions;
+    bool tree = shown.way / 2 == 1;
+    uint32_t *indexes = calloc((size_t)sessions->order_count + 1, sizeof *indexes);
+    size_t count = 0;
+    if (indexes == NULL) {
+        fail("no memory");
+    }
+    for (size_t i = 0; i < sessions->order_count; i++) {
+        if (!tree || sessions->sessions[sessions->order[i]].parent == NT_MODEL_NONE) {
+            indexes[count++] = sessions->order[i];
+        }
+    }
+    nt_model_sort_sessions(&shown.model, indexes, count, tree ? NT_MODEL_BY_LAST : NT_MODEL_BY_TRAFFIC, tree);
+    if (shown.way == WAYS - 1) {
+        show_stat();
+    } else {
+        show_sessions(nt_export_formats[shown.way % 2], indexes, count);
+    }
+    free(indexes);
+}
+
+static void shown_begin(unsigned way)
+{
+    shown = (struct shown){ .way = way };
+    nt_model_source(&shown.model);
+}
+
+/* When all was told, before events are. */
+static void shown_linked(void)
+{
+    if (shown.error == 0) {
+        show(nt_model_link(&shown.model));
+        show(nt_model_link_sessions(&shown.model));
+        show(nt_runs_new(&shown.model, NULL, NULL, &shown.runs));
+    }
+}
+
+static void shown_event(const struct nt_event *event)
+{
+    uint32_t index = nt_model_program_index(&shown.model, event->program);
+    if (shown.error == 0 && index != NT_MODEL_NONE) {
+        show(nt_model_session_event(&shown.model, event));
+        show(nt_runs_event(shown.runs, index, event));
+    }
+}
+
+static void shown_end(void)
+{
+    if (shown.error == 0) {
+        show(nt_model_link_sessions(&shown.model));
+        show(nt_runs_finish(shown.runs));
+    }
+    if (shown.error == 0) {
+        check_tree(shown.model.sessions);
+        if (shown.way < WAYS) {
+            show_all();
+        }
+    }
+    nt_runs_free(shown.runs);
+    nt_model_fini(&shown.model);
+    shown = (struct shown){ 0 };
+}
+
+static void step(struct nt_source *source, unsigned way)
 {
     static struct nt_event events[ROOM];
     struct nt_source_loss losses[LOSSES];
@@ -312,7 +459,9 @@ static void step(struct nt_source *source)
         .session = take_session,
     };
     nt_source_live_between(source, between_looks, NULL);
+    shown_begin(way);
     (void)nt_source_snapshot(source, &sink);
+    shown_linked();
     meddle.every = 0;
     for (int turn = 0; turn < READS_MAX; turn++) {
         size_t lost = 0;
@@ -325,11 +474,13 @@ static void step(struct nt_source *source)
         }
         for (int i = 0; i < count; i++) {
             take_event(&as_read, &events[i]);
+            shown_event(&events[i]);
         }
         if (count == 0 && lost == 0) {
-            return;
+            break;
         }
     }
+    shown_end();
 }
 
 /* ---- The file ---- */
@@ -526,10 +677,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 nt_merge_new(merged, &merge_options, &merge) == 0 && nt_gaps_new(&gaps_options, &gaps) == 0;
     meddle.every = 0;
     as_read = as_merged = (struct told){ .program = UINT32_MAX };
+    unsigned way = size > 0 ? data[size / 2] : 0;
     for (int steps = 0; open && steps < STEPS_MAX; steps++) {
         while (input.size > 0 && change(&input)) {
         }
-        step(source);
+        step(source, way++ % (2 * WAYS));
         step_merged(merge, gaps);
         if (input.size == 0) {
             break;
