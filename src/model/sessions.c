@@ -160,8 +160,11 @@ int nt_model_add_given(struct nt_model *model, const struct nt_source_given *giv
         return -EINVAL;
     struct nt_source_given *copy = &sessions->given[program];
     *copy = (struct nt_source_given){ .program = program, .all = given->all };
-    if (given->all || given->page_count == 0)
-        return 0;
+    bool any = false;
+    for (size_t i = 0; i < given->page_count && !any; i++)
+        any = given->pages[i] != NULL;
+    if (given->all || !any)
+        return 0; /* pages that are not there have nothing */
     const uint64_t **pages = nt_model_memory_zero(&sessions->memory, given->page_count * sizeof *pages);
     if (!pages)
         return -ENOMEM;
@@ -614,37 +617,81 @@ static bool is_forgotten(const struct nt_model_session *session)
     return !session->known && session->parent_id == 0;
 }
 
-/* How many programs forgot sessions, but for the one that made this one and remembers it: that remembers also all that
-   it made later. */
-static uint32_t forgetful(const struct nt_model *model, const struct nt_model_session *session, uint32_t programs)
+enum {
+    FORGETS = 1, /* sessions that it made: there are later ones, or there was no room */
+    LACKS = 2,   /* also later ones than some that it remembers */
+    GAVE = 4     /* up sums of sessions that it does not remember: those may be of no session that is told */
+};
+
+static uint8_t *find_forgetful(const struct nt_model *model)
+{
+    const struct nt_model_sessions *sessions = model->sessions;
+    uint8_t *flags = calloc((size_t)model->program_count + 1, sizeof *flags);
+    uint32_t *made = calloc((size_t)model->program_count + 1, sizeof *made);
+    for (uint32_t i = 0; made && i < sessions->share_count; i++)
+        made[sessions->shares[i].program] += sessions->shares[i].made;
+    for (uint32_t i = 0; flags && made && i < model->program_count; i++) {
+        const struct nt_source_program *told = &model->programs[i].told;
+        const struct nt_source_given *given = i < sessions->given_count ? &sessions->given[i] : NULL;
+        if (made[i] < told->remembers)
+            flags[i] = FORGETS | LACKS;
+        else if (told->forgets)
+            flags[i] = FORGETS;
+        if (flags[i] != 0 && given && (given->all || given->page_count > 0))
+            flags[i] |= GAVE;
+    }
+    if (!made) {
+        free(flags);
+        flags = NULL;
+    }
+    free(made);
+    return flags;
+}
+
+struct forgetful { /* how many programs do, and how many of those gave up */
+    uint32_t all, gave;
+};
+
+/* But for the one that made this one and remembers it: that remembers also all that it made later, unless it lacks
+   some. */
+static struct forgetful forgetful_of(const struct nt_model *model, const uint8_t *flags,
+                                     const struct nt_model_session *session, struct forgetful all)
 {
     for (uint32_t at = session->shares; at != NT_MODEL_NONE; at = model->sessions->shares[at].next) {
         const struct nt_model_share *share = &model->sessions->shares[at];
-        programs -= share->made && model->programs[share->program].told.forgets;
+        uint8_t its = flags[share->program];
+        if (share->made && (its & LACKS) == 0) {
+            all.all -= (its & FORGETS) != 0;
+            all.gave -= (its & GAVE) != 0;
+        }
     }
-    return programs;
+    return all;
 }
 
 /* Sums with what is below are the least they can be where a session may have descendants that nobody remembers: with
-   the same upper bits, and of a program that forgot some. */
+   the same upper bits, and of a program that forgot some; or with sums that it gave up. */
 static int find_forgotten(const struct nt_model *model)
 {
     struct nt_model_sessions *sessions = model->sessions;
-    uint32_t programs = 0;
-    for (uint32_t i = 0; i < model->program_count; i++)
-        programs += model->programs[i].told.forgets;
+    struct forgetful programs = { 0 };
+    uint8_t *flags = find_forgetful(model);
     uint32_t *forgotten = calloc(UINT32_C(1) << (64 - TOP_SHIFT), sizeof *forgotten);
-    if (!forgotten)
-        return -ENOMEM;
-    for (uint32_t i = NT_MODEL_SESSION_FIRST; i < sessions->count; i++)
+    for (uint32_t i = 0; flags && i < model->program_count; i++) {
+        programs.all += (flags[i] & FORGETS) != 0;
+        programs.gave += (flags[i] & GAVE) != 0;
+    }
+    for (uint32_t i = NT_MODEL_SESSION_FIRST; forgotten && i < sessions->count; i++)
         forgotten[sessions->sessions[i].id >> TOP_SHIFT] += is_forgotten(&sessions->sessions[i]);
-    for (uint32_t i = NT_MODEL_SESSION_FIRST; i < sessions->count; i++) {
+    for (uint32_t i = NT_MODEL_SESSION_FIRST; forgotten && flags && i < sessions->count; i++) {
         struct nt_model_session *session = &sessions->sessions[i];
         bool any = forgotten[session->id >> TOP_SHIFT] > is_forgotten(session);
-        session->all_bound = any && forgetful(model, session, programs) > 0 ? NT_MODEL_LEAST : NT_MODEL_EXACT;
+        struct forgetful others = forgetful_of(model, flags, session, programs);
+        session->all_bound = (any && others.all > 0) || others.gave > 0 ? NT_MODEL_LEAST : NT_MODEL_EXACT;
     }
+    int error = flags && forgotten ? 0 : -ENOMEM;
     free(forgotten);
-    return 0;
+    free(flags);
+    return error;
 }
 
 int nt_model_link_sessions(struct nt_model *model)

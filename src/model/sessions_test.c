@@ -262,6 +262,21 @@ static void descendants_that_are_forgotten(void **state)
     assert_int_equal(session_of(model, UINT64_C(0xeeee) << 48)->all_bound, NT_MODEL_EXACT);
     assert_int_equal(session_of(model, top | 77)->all_bound, NT_MODEL_EXACT);
     assert_int_equal(session_of(model, top | 78)->all_bound, NT_MODEL_EXACT); /* it remembers what came later */
+    /* It gave up sums of sessions that it does not remember. */
+    static const uint64_t page[NT_LAYOUT_PAGE / 8];
+    const uint64_t *const none[] = { NULL }, *const some[] = { page };
+    struct nt_source_given given = { .program = 3, .pages = none, .page_count = 1 };
+    assert_int_equal(nt_model_add_given(model, &given), 0);
+    assert_int_equal(nt_model_link_sessions(model), 0);
+    assert_int_equal(session_of(model, UINT64_C(0xeeee) << 48)->all_bound, NT_MODEL_EXACT);
+    given.pages = some;
+    assert_int_equal(nt_model_add_given(model, &given), 0);
+    assert_int_equal(nt_model_link_sessions(model), 0);
+    assert_int_equal(session_of(model, UINT64_C(0xeeee) << 48)->all_bound, NT_MODEL_LEAST);
+    assert_int_equal(session_of(model, top | 78)->all_bound, NT_MODEL_EXACT);
+    model->programs[nt_model_program_index(model, 3)].told.remembers = 2; /* it had no room for one */
+    assert_int_equal(nt_model_link_sessions(model), 0);
+    assert_int_equal(session_of(model, top | 78)->all_bound, NT_MODEL_LEAST);
 }
 
 static void parents_that_cannot_be(void **state)

@@ -41,11 +41,12 @@ struct nt_source_program {
     uint32_t pid;             /* in the program's own pid namespace */
     uint32_t uid;
     uint32_t rings;
-    uint32_t objects;  /* open now */
-    uint64_t sessions; /* that it made */
-    bool forgets;      /* some of these: their names and parents are gone */
-    bool replaced;     /* ended by exec */
-    bool moving;       /* objects ended faster than they could be read: sums over it may miss or repeat some */
+    uint32_t objects;   /* open now */
+    uint64_t sessions;  /* that it made */
+    bool forgets;       /* some of these: their names and parents are gone */
+    uint64_t remembers; /* so many of them, the newest, unless there was no room for some */
+    bool replaced;      /* ended by exec */
+    bool moving;        /* objects ended faster than they could be read: sums over it may miss or repeat some */
     enum nt_program_state state;
     struct nt_bytes host, domain, node, program, name;
     const char *path; /* of the file */

@@ -398,7 +398,9 @@ static void describe_progress(struct live_log *log, struct nt_source_program *pr
     program->refused_objects = live_load64(&shared->refused_objects);
     program->refused_tallies = live_load64(&shared->refused_tallies);
     program->sessions = live_load64(&shared->sessions);
-    program->forgets = program->sessions > log->map.regions[NT_REGION_SESSIONS].size / sizeof(struct nt_layout_session);
+    program->remembers = log->map.regions[NT_REGION_SESSIONS].size / sizeof(struct nt_layout_session);
+    program->forgets = program->sessions > program->remembers;
+    program->remembers = program->forgets ? program->remembers : program->sessions;
     program->unsettled = live_load64(&shared->unsettled);
     program->dropped = live_load64(&shared->dropped_no_ring);
     program->rings = log->ring_count;
