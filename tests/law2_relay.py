@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 import processes  # noqa: E402
 import relay  # noqa: E402
 import scope  # noqa: E402
+import session_answers  # noqa: E402
 import sessions  # noqa: E402
 import tap  # noqa: E402
 
@@ -28,6 +29,7 @@ CROWDED = 60
 STARVED = 20
 LIMIT = 60    # seconds
 SHOWN = 5
+PICKED = 1000  # sessions of a log, of which channels are looked at
 
 
 class Outcome:
@@ -36,6 +38,7 @@ class Outcome:
     def __init__(self):
         self.runs = self.looks = self.kills = self.exact = self.at_least = self.trees = self.in_flight = 0
         self.sessions = self.refused = self.unsettled = self.unlogged = self.lost = 0
+        self.shown = self.shown_trees = self.channels = self.channels_least = 0
         self.met = {}
         self.run_faults, self.faults = [], []
 
@@ -45,7 +48,9 @@ class Outcome:
                f"{self.exact} sums exact, {self.at_least} at least, {self.trees} trees of some of those exact; " \
                f"{self.in_flight} operations in flight, {self.unsettled} sums and {self.refused} programs' tallies " \
                f"had no room, " \
-               f"{self.unlogged} died before they had a log; met: {met}"
+               f"{self.unlogged} died before they had a log; met: {met}; shown: {self.shown} sessions exact, " \
+               f"{self.shown_trees} of them with others below, {self.channels} channels of sessions exact, " \
+               f"{self.channels_least} at least"
 
     def look(self, label, logs, truth, threads, killed=False):
         """Compares the logs that there are now with what their programs counted. threads: that each may have."""
@@ -70,6 +75,31 @@ class Outcome:
         self.unlogged += len(comparison.missing)
         for name, number in comparison.met.items():
             self.met[name] = self.met.get(name, 0) + number
+        self.answers(label, logs, known, result.json(), threads if killed else 0)
+
+    def answers(self, label, logs, known, said, doubts):
+        """What ntscope makes of it."""
+        if not said["programs"]:
+            return
+        result = scope.ntscope("session", "--json", logs=logs, limit=LIMIT)
+        if result.code != 0 or result.err:
+            self.faults.append(f"{label}: {result!r}")
+            return
+        answer = session_answers.Answer(result.json(), said, known, doubts)
+        self.faults += [f"{label}: ntscope session: {fault}" for fault in answer.differences[:SHOWN]]
+        self.shown += answer.exact
+        self.shown_trees += answer.trees
+        ids = [one["id"] for one in result.json()["sessions"]]
+        if not ids:
+            return
+        result = scope.ntscope("session", "--json", *ids[:: max(1, len(ids) // PICKED)], logs=logs, limit=LIMIT)
+        if result.code != 0 or result.err:
+            self.faults.append(f"{label}: {result!r}")
+            return
+        exact, least, faults = session_answers.check_channels(result.json(), known)
+        self.faults += [f"{label}: ntscope session ID: {fault}" for fault in faults[:SHOWN]]
+        self.channels += exact
+        self.channels_least += least
 
 
 def random_options(seed, **fixed):

@@ -25,6 +25,7 @@ import relay  # noqa: E402
 import scope  # noqa: E402
 import sessions  # noqa: E402
 import tap  # noqa: E402
+from session_answers import check_channels, sums_of  # noqa: E402
 
 NOTHING, USAGE, BAD = 1, 2, 3
 RUNS = 60  # at TEST_SCALE 1
@@ -59,10 +60,6 @@ def told(logs, *names, depth=0, many=0, log="told"):
             os.kill(program.pid, signal.SIGCONT)
             program.process.stdin.close()
             program.process.wait(10)
-
-
-def sums_of(said):
-    return {kind: (one["count"], one["total"]) for kind, one in said["kinds"].items()}
 
 
 def by_id(answer):
@@ -251,31 +248,6 @@ def compare(answer, said, faults, label):
     return checked, exact
 
 
-def check_channels(answer, truth, faults, label):
-    """What each session did on each object is the truth, or less and says so. The truth is at rest."""
-    exact = least = 0
-    known = {}
-    for process in truth.values():
-        handles = {life["number"]: relay.slot_and_generation(int(life["handle"], 16)) for life in process["objects"]}
-        for one in process["session_sums"]:
-            slot, generation = handles[one["object"]]
-            key = process["pid"], f"{generation:08x}{slot:08x}", one["kind"], one["session"]
-            known[key] = (one["count"], one["total"])
-    pids = {process["id"]: process["pid"] for one in answer["sessions"] for process in one["processes"]}
-    for one in answer["sessions"]:
-        for channel in one["channels"]:
-            if channel["process"] not in pids:
-                continue
-            key = pids[channel["process"]], channel["object"], channel["kind"], one["id"]
-            wanted = known.get(key, (0, 0))
-            got = channel["count"], channel["total"]
-            exact += channel["exact"]
-            least += not channel["exact"]
-            if not (got == wanted if channel["exact"] else got[0] <= wanted[0] and got[1] <= wanted[1]):
-                faults.append(f"{label}: {key}: {got}, exact {channel['exact']}, the truth is {wanted}")
-    return exact, least
-
-
 class Outcome:
     def __init__(self):
         self.faults = []
@@ -293,7 +265,8 @@ class Outcome:
         self.exact += exact
         if channels:
             result = session("--json", "*", logs=logs, limit=LIMIT)
-            exact, least = check_channels(result.json(), known, self.faults, label)
+            exact, least, faults = check_channels(result.json(), known)
+            self.faults += [f"{label}: {fault}" for fault in faults]
             self.channels += exact
             self.least += least
 
