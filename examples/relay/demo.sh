@@ -38,7 +38,7 @@ show() {
     for word in "$@"; do
         case $word in
         *\'*) printf ' "%s"' "$word" ;;
-        *[*]*) printf " '%s'" "$word" ;;
+        *[*\ ]*) printf " '%s'" "$word" ;;
         *) printf ' %s' "$word" ;;
         esac
     done
@@ -66,6 +66,10 @@ say "What one request did, from process to process: its session and its parts', 
 request=$("$ntscope" events --json --since -200ms --where "kind = 'disk-write'" |
     sed -n '1s/.*"session":"\(....\).*/\1/p')
 show events --where "session GLOB '$request*'"
+
+say "All that is known of one request: what it did in each program and on each channel; and its parts below it"
+show session "request 100"
+show session --tree "request 10[0-2]"
 
 say "What worker-2 logs is changed while it runs, and changed back: nothing is lost, its totals go on"
 show mask '*/worker-2/**/orders' -read
@@ -99,6 +103,7 @@ What to try next (the logs stay until you remove them):
   export NTSCOPE_DIR=$NTSCOPE_DIR
   $short/ntscope stat            # everything that the six processes counted
   $short/ntscope stat --json     # the same as one JSON tree
+  $short/ntscope session --tree | less   # all requests, the largest first, with their parts
   $short/ntscope stat -- $short/examples/relay/relay >/dev/null     # run a program, then show what it did
   $short/ntscope clean           # remove the logs of programs that have ended
 END
