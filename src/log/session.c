@@ -131,9 +131,9 @@ static void entry_fill(struct nt_log *log, uint64_t number, uint64_t id, const c
         return;
     size_t size = name ? strnlen(name, sizeof(entry->name)) : 0;
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    entry->parent = parent;
+    __atomic_store_n(&entry->parent, parent, __ATOMIC_RELAXED); /* who looks the old one up may be at it, or */
     entry->opened = nt_now();
-    entry->ended = 0;
+    __atomic_store_n(&entry->ended, 0, __ATOMIC_RELAXED); /* who ends it */
     entry->name_size = (uint8_t)size;
     memcpy(entry->name, name ? name : "", size);
     __atomic_store_n(&entry->id, id, __ATOMIC_RELEASE);
@@ -175,8 +175,13 @@ void nt_session_end(nt_log *log, nt_session session)
     if (!log || !session || !log->used || !log_thread_enter(log))
         return;
     struct nt_layout_session *entry = log_session_find(&log->map, session);
-    if (entry)
-        __atomic_store_n(&entry->ended, nt_now(), __ATOMIC_RELAXED);
+    if (entry) {
+        uint64_t now = nt_now();
+        __atomic_store_n(&entry->ended, now, __ATOMIC_SEQ_CST);
+        /* A later session has taken the place meanwhile: it has not ended. */
+        if (__atomic_load_n(&entry->id, __ATOMIC_SEQ_CST) != session)
+            (void)__atomic_compare_exchange_n(&entry->ended, &now, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
     session_event(log, session, NT_SESSION_END, 0);
 }
 
