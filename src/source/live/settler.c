@@ -183,6 +183,9 @@ static int settler_early(struct live_settlers *settlers, struct live_settler *se
 static struct live_move *early_at(struct live_settlers *settlers, const struct live_settler *settler, uint32_t place,
                                   uint32_t *cursor)
 {
+    if (settler->early == 0) {
+        return NULL; /* there may be no moves at all */
+    }
     struct live_move *early = &settlers->moves[settler->early_first];
     while (*cursor < settler->early && early[*cursor].number % MOVES < place) {
         ++*cursor;
