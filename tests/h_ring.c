@@ -101,6 +101,7 @@ struct reader {
     const struct nt_layout_ring *rings;
     const unsigned char *records;
     uint64_t next[RINGS], reserved[RINGS], dropped[RINGS];
+    uint64_t gaps_to[RINGS];   /* what is dropped may be missing up to what comes behind this position; 0: nothing is */
     uint64_t last[OBJECTS][4]; /* count of the last event by object and kind; 0: not known */
     uint64_t accepted, rejected, data, torn, backwards, missed;
     bool oldest;
@@ -200,16 +201,22 @@ static uint32_t event_read(const unsigned char *base, uint64_t size, uint64_t po
     return count;
 }
 
-/* Events of an own object come in the order of their counts. */
-static void follow_count(struct reader *reader, uint32_t number, const uint64_t slot[8])
+/* Events of an own object come in the order of their counts. A drop is seen at once, the gap only where it is in the
+   ring: anywhere up to the first event that was not reserved yet. */
+static void follow_count(struct reader *reader, uint32_t number, uint64_t position, const uint64_t slot[8])
 {
     struct nt_layout_record record;
+    const struct nt_layout_ring *ring = &reader->rings[number];
     memcpy(&record, slot, sizeof(record));
     uint32_t kind = record.commit & 0xff, object = record.object & 0xfffffff;
-    uint64_t dropped = __atomic_load_n(&reader->rings[number].dropped, __ATOMIC_ACQUIRE);
-    if (dropped != reader->dropped[number]) /* counted as dropped: not missed */
-        memset(reader->last, 0, sizeof(reader->last));
+    uint64_t dropped = __atomic_load_n(&ring->dropped, __ATOMIC_ACQUIRE);
+    if (dropped != reader->dropped[number])
+        reader->gaps_to[number] = __atomic_load_n(&ring->reserved, __ATOMIC_ACQUIRE);
     reader->dropped[number] = dropped;
+    if (reader->gaps_to[number]) /* counted as dropped: not missed */
+        memset(reader->last, 0, sizeof(reader->last));
+    if (position >= reader->gaps_to[number])
+        reader->gaps_to[number] = 0;
     if (object >= OBJECTS || (record.value == 5 && record.argument == 55))
         return;
     uint64_t *last = &reader->last[object][kind == data_kind ? 3 : kind & 3];
@@ -248,7 +255,7 @@ static bool ring_step(struct reader *reader, uint32_t number)
     reader->data += count > 1;
     reader->torn += !event_good(slots, count);
     if (!reader->oldest)
-        follow_count(reader, number, slots[0]);
+        follow_count(reader, number, position, slots[0]);
     reader->next[number] = position + count * 64;
     return true;
 }
