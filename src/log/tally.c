@@ -306,7 +306,7 @@ static void counting_move_end(struct counting *counting, const struct log_count 
         moved.after = nt_pair_load_(settled) + moved.sum;
     if (counting->settler)
         nt_move_put_(counting->settler, counting->number, count->kind, &moved);
-    if (!(counting->entry->flags & NT_OBJECT_MIXED))
+    if (!(__atomic_load_n(&counting->entry->flags, __ATOMIC_RELAXED) & NT_OBJECT_MIXED))
         __atomic_fetch_or(&counting->entry->flags, NT_OBJECT_MIXED, __ATOMIC_RELAXED);
     if (!shared)
         log_pair_store(settled, moved.after, count->object.handle >> 32 & NT_LAYOUT_LOCKED);
