@@ -45,7 +45,7 @@ static const struct nt_layout_session *find_session(const struct view *view, uin
 {
     uint64_t mask = (UINT64_C(1) << NT_LAYOUT_SESSION_BITS) - 1, room = region_entries(view, NT_REGION_SESSIONS);
     uint64_t number = (id - view->header->session_first) & mask;
-    if (number >= view->live->sessions || view->live->sessions - number > room)
+    if (number >= view->live->sessions) /* an old one is known until another is put in its place */
         return NULL;
     const struct nt_layout_session *entry = view_at(view, NT_REGION_SESSIONS, number % room);
     return entry->id == id ? entry : NULL;
@@ -56,8 +56,8 @@ static void print_made(const struct view *view)
     uint64_t made = view->live->sessions, room = region_entries(view, NT_REGION_SESSIONS);
     bool more = false;
     printf(",\"made\":%" PRIu64 ",\"room\":%" PRIu64 ",\"sessions\":[", made, room);
-    for (uint64_t number = made > room ? made - room : 0; number < made; number++) {
-        const struct nt_layout_session *entry = view_at(view, NT_REGION_SESSIONS, number % room);
+    for (uint64_t place = 0; place < made && place < room; place++) {
+        const struct nt_layout_session *entry = view_at(view, NT_REGION_SESSIONS, place);
         if (!entry->id || find_session(view, entry->id) != entry)
             continue;
         printf("%s\n  {\"id\":\"%016" PRIx64 "\",\"parent\":\"%016" PRIx64 "\",\"name\":\"%.*s\"", comma_or[more],

@@ -170,18 +170,26 @@ nt_session nt_session_new(nt_log *log, const char *name, nt_session parent)
     return id;
 }
 
+/* A later session may take the place at any moment. It has not ended with the one before it, and if it ends meanwhile
+   that stands. */
+static void entry_end(struct nt_layout_session *entry, nt_session session)
+{
+    uint64_t now = nt_now(), before = __atomic_load_n(&entry->ended, __ATOMIC_SEQ_CST);
+    do {
+        if (__atomic_load_n(&entry->id, __ATOMIC_SEQ_CST) != session)
+            return;
+    } while (!__atomic_compare_exchange_n(&entry->ended, &before, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    if (__atomic_load_n(&entry->id, __ATOMIC_SEQ_CST) != session)
+        (void)__atomic_compare_exchange_n(&entry->ended, &now, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 void nt_session_end(nt_log *log, nt_session session)
 {
     if (!log || !session || !log->used || !log_thread_enter(log))
         return;
     struct nt_layout_session *entry = log_session_find(&log->map, session);
-    if (entry) {
-        uint64_t now = nt_now();
-        __atomic_store_n(&entry->ended, now, __ATOMIC_SEQ_CST);
-        /* A later session has taken the place meanwhile: it has not ended. */
-        if (__atomic_load_n(&entry->id, __ATOMIC_SEQ_CST) != session)
-            (void)__atomic_compare_exchange_n(&entry->ended, &now, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    }
+    if (entry)
+        entry_end(entry, session);
     session_event(log, session, NT_SESSION_END, 0);
 }
 

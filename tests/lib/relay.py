@@ -219,7 +219,7 @@ class Comparison:
         for kind, count in (("open", life["epoch"] + 1), ("close", life["epoch"] + life["closed"])):
             if "lineage" in said and kind in known and not self.killed:
                 bound = {"count": count}
-                self.check(f"{where} lineage/{kind}", known[kind], [(bound, bound)], ("count",))
+                self.check(f"{where} lineage/{kind}", known[kind], [(bound, bound)], ("count",), own=False)
 
     def inheritance(self, process, truth):
         """What a forked child took over: no more than its parent ever counted, of the same object."""
