@@ -326,6 +326,17 @@ static void verify_object(struct verify *verify, const struct seen_object *objec
         verify_lineage(verify, object, process, life);
 }
 
+/* Of a process that was killed at its first count on an object from before the fork: nothing is done yet. */
+static bool is_unused(const struct verify *verify, const struct truth_process *process, uint32_t life)
+{
+    bool used = false;
+    for (uint32_t kind = 1; kind < TRUTH_KINDS && !used; kind++) {
+        const struct truth_counts *counts = truth_counts_of(process, life, kind);
+        used = counts && counts->done.count;
+    }
+    return verify->killed && is_inherited(process, life) && !used;
+}
+
 static void verify_missing(struct verify *verify, const struct seen_program *program, struct truth_process *process)
 {
     const struct reading *reading = verify->reading;
@@ -339,7 +350,7 @@ static void verify_missing(struct verify *verify, const struct seen_program *pro
     }
     for (uint32_t life = 0; life < process->truth.header->objects; life++) {
         const struct truth_object *object = &process->truth.objects[life];
-        if (object->ready && object->handle && !process->found[life])
+        if (object->ready && object->handle && !process->found[life] && !is_unused(verify, process, life))
             verify_error(verify, "pid %" PRIu32 " %s: neither in the log nor among what is gone", program->pid,
                          object->path);
     }
