@@ -67,6 +67,7 @@ int nt_cli_child_begin(struct nt_cli_child *child, const char *inside)
     static const int taken[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
     const struct sigaction by_default = { .sa_handler = SIG_DFL };
     child->directory = NULL;
+    child->pid = 0;
     (void)sigemptyset(&child->taken);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         (void)sigaddset(&child->taken, taken[i]);
@@ -124,21 +125,44 @@ static void exec(const struct nt_cli_child *child, char **command, int tell)
     _exit(127);
 }
 
-static int wait_for(pid_t pid, const sigset_t *taken)
+/* The exit code; -1: it runs. */
+static int look(struct nt_cli_child *child)
 {
-    for (;;) {
+    int status;
+    pid_t ended = waitpid(child->pid, &status, WNOHANG);
+    if (ended == 0)
+        return -1;
+    int code = ended < 0 ? 126 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    child->pid = 0;
+    return code;
+}
+
+/* The terminal sends to the whole foreground group, the command included. */
+static void pass_on(const struct nt_cli_child *child, int number, const siginfo_t *info)
+{
+    if (number > 0 && number != SIGCHLD && info->si_code != SI_KERNEL)
+        (void)kill(child->pid, number);
+}
+
+static int wait_for(struct nt_cli_child *child)
+{
+    int code;
+    while ((code = look(child)) < 0) {
         siginfo_t info;
-        int status;
-        pid_t ended = waitpid(pid, &status, WNOHANG);
-        if (ended == pid)
-            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-        if (ended < 0)
-            return 126;
-        int number = sigwaitinfo(taken, &info);
-        /* The terminal sends to the whole foreground group, the command included. */
-        if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL)
-            (void)kill(pid, number);
+        int number = sigwaitinfo(&child->taken, &info);
+        pass_on(child, number, &info);
     }
+    return code;
+}
+
+int nt_cli_child_poll(struct nt_cli_child *child)
+{
+    const struct timespec at_once = { 0 };
+    siginfo_t info;
+    int number, code = look(child);
+    while (code < 0 && (number = sigtimedwait(&child->taken, &info, &at_once)) > 0)
+        pass_on(child, number, &info);
+    return code;
 }
 
 static int say_failed(struct nt_cli *cli, const char *command, int error)
@@ -149,7 +173,7 @@ static int say_failed(struct nt_cli *cli, const char *command, int error)
     return error == ENOENT ? 127 : 126;
 }
 
-int nt_cli_child_run(struct nt_cli_child *child, struct nt_cli *cli, char **command)
+int nt_cli_child_start(struct nt_cli_child *child, struct nt_cli *cli, char **command)
 {
     int tell[2];
     if (pipe2(tell, O_CLOEXEC) != 0)
@@ -163,6 +187,14 @@ int nt_cli_child_run(struct nt_cli_child *child, struct nt_cli *cli, char **comm
     if (pid > 0 && read(tell[0], &error, sizeof error) != (ssize_t)sizeof error)
         error = 0; /* closed by a successful exec */
     (void)close(tell[0]);
-    int code = pid > 0 ? wait_for(pid, &child->taken) : 0;
-    return error == 0 ? code : say_failed(cli, command[0], error);
+    child->pid = pid > 0 ? pid : 0;
+    if (error != 0 && pid > 0)
+        (void)wait_for(child);
+    return error == 0 ? 0 : say_failed(cli, command[0], error);
+}
+
+int nt_cli_child_run(struct nt_cli_child *child, struct nt_cli *cli, char **command)
+{
+    int code = nt_cli_child_start(child, cli, command);
+    return child->pid != 0 ? wait_for(child) : code;
 }

@@ -5,11 +5,13 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "cli/cli.h"
 
 struct nt_cli_child {
     char *directory; /* where its logs are; NULL: none was made */
+    pid_t pid;       /* of the command; 0: none runs */
     sigset_t taken, before;
     struct sigaction on_child; /* as it was */
 };
@@ -25,6 +27,10 @@ int nt_cli_child_begin(struct nt_cli_child *child, const char *inside);
    another process sends meanwhile are passed on to it, those of the terminal reach it by themselves. Returns
    its exit code, 128 + signal, or after saying why it could not be run 127 (not found) or 126. */
 int nt_cli_child_run(struct nt_cli_child *child, struct nt_cli *cli, char **command);
+/* The same in two halves: starts it, and returns 0 or such an exit code … */
+int nt_cli_child_start(struct nt_cli_child *child, struct nt_cli *cli, char **command);
+/* … and looks, without waiting, whether it has ended: its exit code, or -1. Passes on signals that came since. */
+int nt_cli_child_poll(struct nt_cli_child *child);
 /* Removes the directory and the files in it, unless it is to be kept, and gives signals back. */
 void nt_cli_child_end(struct nt_cli_child *child, bool keep);
 

@@ -42,6 +42,8 @@ int nt_cli_finish(struct nt_cli *cli, int code)
 {
     int error = nt_buffer_flush(&cli->out);
     nt_buffer_fini(&cli->out);
+    if (cli->damaged && (code == NT_CLI_OK || code == NT_CLI_NOTHING))
+        code = NT_CLI_BAD;
     if (error == 0 || error == -EPIPE)
         return code;
     nt_cli_say(cli, "cannot write the output: %s", nt_error_text(error));

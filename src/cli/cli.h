@@ -3,6 +3,7 @@
 #ifndef NT_CLI_CLI_H
 #define NT_CLI_CLI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ struct nt_cli {
     int out_fd;
     FILE *talk;   /* everything else */
     uint64_t now; /* ns since 1970 */
+    bool damaged; /* some input was, and it was said: the exit code will tell */
 };
 
 struct nt_cli_command {
@@ -38,6 +40,7 @@ extern const struct nt_cli_command nt_cli_ps;
 extern const struct nt_cli_command nt_cli_stat;
 extern const struct nt_cli_command nt_cli_events;
 extern const struct nt_cli_command nt_cli_session;
+extern const struct nt_cli_command nt_cli_record;
 extern const struct nt_cli_command nt_cli_mask;
 extern const struct nt_cli_command nt_cli_clean;
 

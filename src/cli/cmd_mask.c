@@ -329,6 +329,10 @@ static int run(struct nt_cli *cli, const struct nt_cli_command *command, int cou
     job.sources.directory = job.values.directory;
     if (nt_cli_paths_split(cli, &given, &job.sources, &job.paths) != 0)
         return NT_CLI_BAD;
+    if (!nt_cli_sources_are_logs(&job.sources)) {
+        nt_cli_say(cli, "mask takes no recordings: their programs are not asked any more");
+        return NT_CLI_USAGE;
+    }
     return run_job(&job);
 }
 

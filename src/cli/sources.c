@@ -15,24 +15,52 @@
 #include "base/text.h"
 #include "model/sessions.h"
 #include "source/live/live.h"
+#include "source/recording/recording.h"
 
 /* A kind of file, known by its first bytes. */
 struct backend {
     const char *magic;
     size_t magic_size;
-    int (*open)(const char *const *files, size_t count, struct nt_source **ret_source);
+    int (*open)(struct nt_cli *cli, const char *const *files, size_t count, struct nt_source **ret_source);
 };
 
-static int open_logs(const char *const *files, size_t count, struct nt_source **ret_source)
+static void say_bad(struct nt_cli *cli, const char *path, int error, const char *text)
 {
+    struct nt_buffer line = { 0 };
+    nt_text_append(&line, path, strlen(path));
+    nt_buffer_text(&line, ": ");
+    text = text && text[0] ? text : nt_error_text(error);
+    nt_text_append(&line, text, strlen(text));
+    nt_cli_say(cli, "%.*s", (int)line.size, line.data ? line.data : "");
+    nt_buffer_fini(&line);
+}
+
+static int open_logs(struct nt_cli *cli, const char *const *files, size_t count, struct nt_source **ret_source)
+{
+    (void)cli;
     const struct nt_live_options options = { .files = files, .file_count = count };
     return nt_source_live_open(&options, ret_source);
+}
+
+/* Found while it is read, perhaps long after it was opened. */
+static void bad_recording(void *arg, const char *path, int error, const char *text)
+{
+    struct nt_cli *cli = arg;
+    cli->damaged = true;
+    say_bad(cli, path, error, text);
+}
+
+static int open_recordings(struct nt_cli *cli, const char *const *files, size_t count, struct nt_source **ret_source)
+{
+    const struct nt_recording_options options = { files, count, bad_recording, cli };
+    return nt_source_recording_open(&options, ret_source);
 }
 
 /* The first one also takes what is none of them: it says what is wrong with it. The version, the last byte of a
    log's magic, is the source's to judge. */
 static const struct backend backends[] = {
     { NT_LAYOUT_MAGIC, sizeof NT_LAYOUT_MAGIC - 2, open_logs },
+    { NT_RECORDING_MAGIC, sizeof NT_RECORDING_MAGIC - 1, open_recordings },
 };
 
 struct reading {
@@ -74,17 +102,6 @@ bool nt_cli_sources_is_file(const char *path)
 }
 
 /* ---- Reading ---- */
-
-static void say_bad(struct nt_cli *cli, const char *path, int error, const char *text)
-{
-    struct nt_buffer line = { 0 };
-    nt_text_append(&line, path, strlen(path));
-    nt_buffer_text(&line, ": ");
-    text = text && text[0] ? text : nt_error_text(error);
-    nt_text_append(&line, text, strlen(text));
-    nt_cli_say(cli, "%.*s", (int)line.size, line.data ? line.data : "");
-    nt_buffer_fini(&line);
-}
 
 static int take_program(void *arg, const struct nt_source_program *program)
 {
@@ -142,7 +159,7 @@ static int read_files(struct reading *reading, const struct nt_cli_sources *sour
         struct nt_source *source __attribute__((cleanup(free_source))) = NULL;
         const char *file = sources->files[i];
         const struct backend *backend = find_backend(file);
-        error = (backend ? backend : &backends[0])->open(&file, 1, &source);
+        error = (backend ? backend : &backends[0])->open(reading->cli, &file, 1, &source);
         if (error == 0)
             error = read_source(reading, source);
     }
@@ -212,18 +229,40 @@ int nt_cli_sources_session_names(struct nt_source *source, struct nt_session_nam
     return nt_source_snapshot(source, &sink);
 }
 
+/* What reads all the files; NULL: no one thing does. */
+static const struct backend *backend_of(const struct nt_cli_sources *sources)
+{
+    const struct backend *common = NULL;
+    for (int i = 0; i < sources->file_count; i++) {
+        const struct backend *backend = find_backend(sources->files[i]);
+        backend = backend ? backend : &backends[0];
+        if (common && backend != common)
+            return NULL;
+        common = backend;
+    }
+    return common;
+}
+
 int nt_cli_sources_open(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_source **ret_source)
 {
     const char *const *files = (const char *const *)sources->files;
     const struct nt_live_options options = { .directory = sources->directory };
-    const struct backend *backend = sources->file_count > 0 ? find_backend(files[0]) : NULL;
-    int error = sources->file_count > 0
-                    ? (backend ? backend : &backends[0])->open(files, (size_t)sources->file_count, ret_source)
-                    : nt_source_live_open(&options, ret_source);
+    const struct backend *backend = backend_of(sources);
+    if (sources->file_count > 0 && !backend) {
+        nt_cli_say(cli, "logs and recordings are not read together: name files of one kind");
+        return NT_CLI_BAD;
+    }
+    int error = backend ? backend->open(cli, files, (size_t)sources->file_count, ret_source)
+                        : nt_source_live_open(&options, ret_source);
     if (error == 0)
         return NT_CLI_OK;
     nt_cli_say(cli, "cannot read the logs: %s", nt_error_text(error));
     return NT_CLI_BAD;
+}
+
+bool nt_cli_sources_are_logs(const struct nt_cli_sources *sources)
+{
+    return sources->file_count == 0 || backend_of(sources) == &backends[0];
 }
 
 /* ---- Cleaning ---- */

@@ -25,6 +25,8 @@ bool nt_cli_sources_is_file(const char *path);
 int nt_cli_sources_read(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_model *model);
 /* Opens all of them as one source, for what goes on with it. Returns NT_CLI_OK or, after saying why, NT_CLI_BAD. */
 int nt_cli_sources_open(struct nt_cli *cli, const struct nt_cli_sources *sources, struct nt_source **ret_source);
+/* Whether they are logs, live or files, that a program may write to. */
+bool nt_cli_sources_are_logs(const struct nt_cli_sources *sources);
 enum {
     NT_CLI_LOOK_QUIET = 1,   /* nothing is said of what cannot be read */
     NT_CLI_LOOK_SESSIONS = 2 /* sessions are read too, and not linked yet */

@@ -37,7 +37,7 @@ struct segment {
 struct run {
     struct run *next;
     struct segment *segment;
-    const struct nt_event *at, *end;
+    const struct nt_event *at, *end; /* `at` stays: it is the first one */
     struct nt_merge_loss *losses;
     uint32_t loss_at, loss_count;
 };
@@ -47,6 +47,7 @@ struct lane {
     const struct nt_event *at, *end; /* the event to come next, and the end of its run */
     struct nt_merge_loss *loss;      /* to come before that, or NULL */
     uint64_t loss_before;            /* events from this position on have a loss before them */
+    const struct nt_event *stop;     /* of an ordered source: likewise this event, or the end of the run */
     uint64_t key;                    /* time of what comes next, in the heap */
     uint64_t position;               /* of the ring: what is before it came already */
     uint64_t time;                   /* of the last event that came, 0 none */
@@ -298,10 +299,48 @@ static bool settle_loss(const struct nt_merge *merge, struct lane *lane, const s
     return true;
 }
 
+/* The run has nothing more: the next one, if there is any. */
+static void lane_next_run(struct nt_merge *merge, struct lane *lane)
+{
+    lane_pop(merge, lane);
+    lane->at = lane->end = NULL;
+    if (lane->first != NULL) {
+        lane_begin_run(lane, lane->first);
+        lane->at = lane->first->at;
+        lane->end = lane->first->end;
+    }
+}
+
+/* Of an ordered source: everything comes as it was given. */
+static bool lane_settle_ordered(struct nt_merge *merge, struct lane *lane)
+{
+    for (struct run *run; (run = lane->first) != NULL; lane_next_run(merge, lane)) {
+        struct nt_merge_loss *loss = run->loss_at < run->loss_count ? &run->losses[run->loss_at] : NULL;
+        const struct nt_event *before = loss != NULL && loss->lost.before < run->end - run->at
+                                            ? run->at + loss->lost.before
+                                            : run->end;
+        if (lane->at < lane->end) {
+            lane_key(merge, lane, lane->at);
+        }
+        if (loss != NULL && before <= lane->at) {
+            lane->loss = loss;
+            return true;
+        }
+        if (lane->at < lane->end) {
+            lane->stop = before;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Finds what the lane hands out next. False: it has to be read first. */
 static bool lane_settle(struct nt_merge *merge, struct lane *lane)
 {
     lane->loss = NULL;
+    if (merge->source->ops->ordered) {
+        return lane_settle_ordered(merge, lane);
+    }
     for (struct run *run; (run = lane->first) != NULL;) {
         bool event = lane->at < lane->end;
         const struct nt_source_loss *lost = run->loss_at < run->loss_count ? &run->losses[run->loss_at].lost : NULL;
@@ -318,13 +357,7 @@ static bool lane_settle(struct nt_merge *merge, struct lane *lane)
             lane_key(merge, lane, lane->at);
             return true;
         } else {
-            lane_pop(merge, lane);
-            lane->at = lane->end = NULL;
-            if (lane->first != NULL) {
-                lane_begin_run(lane, lane->first);
-                lane->at = lane->first->at;
-                lane->end = lane->first->end;
-            }
+            lane_next_run(merge, lane);
         }
     }
     return false;
@@ -357,7 +390,8 @@ static void run_fill(struct run *run, struct segment *segment, const struct nt_s
     run->losses = segment->losses + segment->losses_used;
     run->loss_count = (uint32_t)batch->loss_count;
     for (uint32_t i = 0; i < run->loss_count; i++) {
-        run->losses[i].lost = batch->losses[i];
+        const struct nt_source_loss *lost = &batch->losses[i];
+        run->losses[i] = (struct nt_merge_loss){ *lost, lost->from_time, lost->to_time };
     }
     segment->runs++;
     segment->used += count;
@@ -526,7 +560,9 @@ static int put_top(struct nt_merge *merge, uint64_t due, struct nt_merge_item *i
     if (lane->loss == NULL) {
         put_event(merge, lane, due, item);
         const struct nt_event *next = lane->at + 1;
-        if (next < lane->end && next->position > lane->at->position && next->position < lane->loss_before) {
+        if (next < lane->end &&
+            (lane->stop != NULL ? next < lane->stop
+                                : next->position > lane->at->position && next->position < lane->loss_before)) {
             lane->at = next;
             lane_key(merge, lane, next);
             __builtin_prefetch(&next[2].time); /* lanes are too many for the processor to see */

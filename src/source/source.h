@@ -200,6 +200,9 @@ struct nt_source_loss {
     uint32_t program, ring;
     uint64_t from, to; /* positions: [from, to) */
     uint64_t count;    /* slots */
+    /* Of a source that is `ordered` alone: */
+    uint64_t from_time, to_time; /* of the ring's events before and behind it, 0: none known */
+    uint32_t before;             /* the number in the batch of the event that it comes before */
 };
 
 #define NT_SOURCE_DATA 4096u /* data of one event at most */
@@ -221,6 +224,8 @@ struct nt_source;
    longer than a file takes to read. Errors are negative codes of <nt/error.h>; their text is nt_source_text. */
 struct nt_source_ops {
     const char *name;
+    /* A lane holds events of several rings, and losses, in the order in which they are to come. */
+    bool ordered;
     /* Tells the sink every program, then its kinds, then its objects, as they are now. Mandatory.
        Sums of one object and kind are exact. Objects are read one after the other, but what was counted before the
        call is in exactly one of them, its own or that of what has taken its sums, unless the program is `moving`. */
@@ -230,15 +235,15 @@ struct nt_source_ops {
        At most `loss_room` losses are written, *ret_losses says how many. Mandatory. */
     int (*read)(struct nt_source *source, struct nt_event *events, size_t room, struct nt_source_loss *losses,
                 size_t loss_room, size_t *ret_losses);
-    /* A lane is a part of the source that is in order by itself: a ring. Lane 0 is the source's own: what it finds out
-       about programs, such as changes of masks. Lanes have numbers below what this returns; a number is given again
-       some time after its lane has ended. Looks for what is new: reading a lane gives what is there at this look, and
-       then ends, however fast programs go on. Mandatory for nt_merge. */
+    /* A lane is a part of the source that is in order by itself: a ring (but see `ordered`). Lane 0 is its own: what it
+       finds out about programs, such as changes of masks. Lanes have numbers below what this returns; a number is given
+       again some time after its lane has ended. Looks for what is new: reading a lane gives what is there at this look,
+       and then ends, however fast programs go on. Mandatory for nt_merge. */
     int (*lanes)(struct nt_source *source);
-    /* Reads events of one lane, all of one ring, as `read` does; returns how many. None and no loss: no more before the
-       next look. There must be room for an event, a loss, and NT_SOURCE_DATA. What lane 0 has to say on an event is
-       there once the event was read: so read lane 0 after another one. An event comes only once, by `read` or by
-       this. Mandatory for nt_merge. */
+    /* Reads events of one lane, all of one ring (but see `ordered`), as `read` does; returns how many. None and no
+       loss: no more before the next look. There must be room for an event, a loss, and NT_SOURCE_DATA. What lane 0 has
+       to say on an event is there once the event was read: so read lane 0 after another one. An event comes only once,
+       by `read` or by this. Mandatory for nt_merge. */
     int (*read_lane)(struct nt_source *source, uint32_t lane, struct nt_source_batch *batch);
     /* Id of the thread that wrote what is at that position of a program's ring; 0: not known any more. NULL: never. */
     uint32_t (*thread)(struct nt_source *source, uint32_t program, uint32_t ring, uint64_t position);

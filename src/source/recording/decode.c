@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading blocks of events, see block.h. The lists of the summary and what is stored stream by stream are unpacked at
+   once, the other columns a frame at a time, as its rows are put together. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <nt/error.h>
+#include <nt/log_layout.h>
+
+#include "source/recording/block.h"
+#include "source/recording/index.h"
+#include "source/recording/lines.h"
+#include "source/recording/pack.h"
+
+#define ROWS RECORDING_EVENTS_MAX
+
+enum { START, TIME, TICKS, RING, SESSION, POSITION, COUNT, TOTAL, MERGED, FLAGS, SETTER, DATA_SIZE, CURSORS };
+
+struct object {
+    uint32_t program, slot, generation;
+    uint32_t session;
+    uint32_t line;
+};
+
+struct stream {
+    uint64_t count, total;
+    uint32_t at; /* of its next row in the order of streams */
+    uint32_t object;
+    uint32_t program, slot, generation;
+    uint32_t ring, session;
+    uint16_t kind, flags;
+};
+
+struct ring {
+    uint32_t program, ring;
+    uint64_t next;
+    uint32_t session;
+};
+
+struct recording_decoder {
+    struct recording_head head;
+    struct object *objects;
+    struct stream *streams;
+    struct ring *rings;
+    uint64_t *sessions;
+    struct recording_loss *losses;
+    struct recording_thread *changes;
+    struct recording_line *lines;
+    uint32_t line_count;
+    uint32_t *stream_of;          /* by row */
+    uint64_t *values, *arguments; /* by stream */
+    uint64_t *room;
+    uint64_t *misses, *miss_sessions; /* rows, and numbers of sessions */
+    uint32_t miss_count, miss_at;
+    uint8_t session_mode, ring_mode, position_shift;
+    struct pack_cursor cursors[CURSORS];
+    const uint64_t *frame[CURSORS];
+    const uint8_t *data, *data_end;
+    uint64_t time; /* of the row before */
+    uint64_t start;
+    uint32_t row, ring;
+};
+
+/* ---- Memory ---- */
+
+void recording_decoder_free(struct recording_decoder *take_decoder)
+{
+    struct recording_decoder *d = take_decoder;
+    if (d == NULL) {
+        return;
+    }
+    free(d->objects);
+    free(d->streams);
+    free(d->rings);
+    free(d->sessions);
+    free(d->losses);
+    free(d->changes);
+    free(d->lines);
+    free(d->stream_of);
+    free(d->values);
+    free(d->arguments);
+    free(d->room);
+    free(d->misses);
+    free(d->miss_sessions);
+    free(d);
+}
+
+int recording_decoder_new(struct recording_decoder **ret_decoder)
+{
+    struct recording_decoder *d = calloc(1, sizeof *d);
+    bool all = d != NULL;
+    if (all) {
+        /* as much as there can be: pages that no block needs are never there */
+        all &= (d->objects = malloc(ROWS * sizeof *d->objects)) != NULL;
+        all &= (d->streams = malloc(ROWS * sizeof *d->streams)) != NULL;
+        all &= (d->rings = malloc(ROWS * sizeof *d->rings)) != NULL;
+        all &= (d->sessions = malloc(ROWS * sizeof *d->sessions)) != NULL;
+        all &= (d->losses = malloc(RECORDING_LOSSES_MAX * sizeof *d->losses)) != NULL;
+        all &= (d->changes = malloc(ROWS * sizeof *d->changes)) != NULL;
+        all &= (d->lines = malloc(ROWS * sizeof *d->lines)) != NULL;
+        all &= (d->stream_of = malloc(ROWS * sizeof *d->stream_of)) != NULL;
+        all &= (d->values = malloc(ROWS * sizeof *d->values)) != NULL;
+        all &= (d->arguments = malloc(ROWS * sizeof *d->arguments)) != NULL;
+        all &= (d->room = malloc(ROWS * sizeof *d->room)) != NULL;
+        all &= (d->misses = malloc(ROWS * sizeof *d->misses)) != NULL;
+        all &= (d->miss_sessions = malloc(ROWS * sizeof *d->miss_sessions)) != NULL;
+    }
+    if (!all) {
+        recording_decoder_free(d);
+        return -ENOMEM;
+    }
+    *ret_decoder = d;
+    return 0;
+}
+
+/* ---- The summary ---- */
+
+static bool head_is_possible(const struct recording_head *head)
+{
+    return head->rows <= ROWS && head->losses <= RECORDING_LOSSES_MAX && head->objects <= head->rows &&
+           head->streams <= head->rows && head->rings <= head->rows && head->sessions <= head->rows &&
+           head->changes <= head->rows && head->data <= RECORDING_DATA_MAX + NT_SOURCE_DATA &&
+           (head->rows == 0) == (head->streams == 0);
+}
+
+static void read_rings(struct recording_decoder *d, struct pack_in *in)
+{
+    for (uint32_t i = 0; i < d->head.rings; i++) {
+        struct ring *ring = &d->rings[i];
+        ring->program = (uint32_t)unpack_at_most(in, RECORDING_PROGRAMS_MAX - 1);
+        ring->ring = (uint32_t)unpack_at_most(in, UINT32_MAX);
+        ring->next = unpack_number(in);
+        ring->session = RECORDING_NONE;
+    }
+    for (uint32_t i = 0; i < d->head.changes && d->head.rings > 0; i++) {
+        const struct ring *ring = &d->rings[unpack_at_most(in, d->head.rings - 1)];
+        d->changes[i].program = ring->program;
+        d->changes[i].ring = ring->ring;
+        d->changes[i].position = unpack_number(in);
+        d->changes[i].thread = (uint32_t)unpack_at_most(in, UINT32_MAX);
+    }
+}
+
+static void read_sessions(struct recording_decoder *d, struct pack_in *in)
+{
+    uint64_t low = 0;
+    unpack_column(in, d->room, d->head.sessions);
+    unpack_column(in, d->sessions, d->head.sessions);
+    for (uint32_t i = 0; i < d->head.sessions; i++) {
+        low += d->room[i];
+        d->sessions[i] = d->sessions[i] << 48 | recording_session_low(low);
+    }
+}
+
+static void read_losses(struct recording_decoder *d, struct pack_in *in)
+{
+    uint64_t row = 0;
+    for (uint32_t i = 0; i < d->head.losses; i++) {
+        struct recording_loss *loss = &d->losses[i];
+        row += unpack_at_most(in, d->head.rows - row);
+        *loss = (struct recording_loss){ .before = (uint32_t)row };
+        loss->loss.lost.program = (uint32_t)unpack_at_most(in, RECORDING_PROGRAMS_MAX - 1);
+        loss->loss.lost.ring = (uint32_t)unpack_at_most(in, UINT32_MAX);
+        loss->loss.lost.from = unpack_number(in);
+        loss->loss.lost.to = loss->loss.lost.from + unpack_number(in);
+        loss->loss.lost.count = unpack_number(in);
+        loss->loss.from_time = unpack_number(in);
+        loss->loss.to_time = unpack_number(in);
+    }
+}
+
+static void read_objects(struct recording_decoder *d, struct pack_in *in)
+{
+    uint32_t count = d->head.objects, line = 0;
+    uint64_t slot = 0;
+    unpack_column(in, d->room, count);
+    for (uint32_t i = 0; i < count; i++) {
+        in->bad = in->bad || d->room[i] >= RECORDING_PROGRAMS_MAX || (i > 0 && d->room[i] < d->objects[i - 1].program);
+        d->objects[i].program = (uint32_t)d->room[i];
+        line += i > 0 && d->objects[i].program != d->objects[i - 1].program;
+        d->objects[i].line = line;
+        d->objects[i].session = RECORDING_NONE;
+    }
+    d->line_count = count > 0 ? line + 1 : 0;
+    unpack_column(in, d->room, count);
+    for (uint32_t i = 0; i < count; i++) {
+        slot += pack_unzigzag(d->room[i]);
+        in->bad = in->bad || slot > UINT32_MAX;
+        d->objects[i].slot = (uint32_t)slot;
+    }
+    unpack_column(in, d->room, count);
+    for (uint32_t i = 0; i < count; i++) {
+        in->bad = in->bad || d->room[i] > UINT32_MAX;
+        d->objects[i].generation = (uint32_t)d->room[i];
+    }
+}
+
+static void read_streams(struct recording_decoder *d, struct pack_in *in)
+{
+    uint32_t count = d->head.streams;
+    uint64_t at = 0;
+    unpack_column(in, d->room, count);
+    for (uint32_t i = 0; i < count && !in->bad; i++) {
+        in->bad = d->room[i] >= d->head.objects;
+        if (!in->bad) {
+            const struct object *object = &d->objects[d->room[i]];
+            d->streams[i] = (struct stream){
+                .object = (uint32_t)d->room[i],
+                .program = object->program,
+                .slot = object->slot,
+                .generation = object->generation,
+                .ring = RECORDING_NONE,
+                .session = RECORDING_NONE,
+            };
+        }
+    }
+    unpack_column(in, d->room, count);
+    for (uint32_t i = 0; i < count; i++) {
+        in->bad = in->bad || d->room[i] > UINT16_MAX;
+        d->streams[i].kind = (uint16_t)d->room[i];
+    }
+    unpack_column(in, d->room, count);
+    for (uint32_t i = 0; i < count; i++) {
+        in->bad = in->bad || d->room[i] == 0 || d->room[i] > d->head.rows - at;
+        d->streams[i].at = (uint32_t)at;
+        at += in->bad ? 0 : d->room[i];
+    }
+    in->bad = in->bad || at != d->head.rows;
+    unpack_column(in, d->room, count);
+    for (uint32_t i = 0; i < count; i++) {
+        d->streams[i].count = d->room[i];
+    }
+    unpack_column(in, d->room, count);
+    for (uint32_t i = 0; i < count; i++) {
+        d->streams[i].total = d->room[i];
+    }
+}
+
+static int read_summary(struct recording_decoder *d, struct pack_in *in)
+{
+    const uint8_t *head = unpack_bytes(in, sizeof d->head);
+    if (head == NULL) {
+        return -NT_EFORMAT;
+    }
+    memcpy(&d->head, head, sizeof d->head);
+    if (!head_is_possible(&d->head)) {
+        return -NT_EFORMAT;
+    }
+    read_rings(d, in);
+    read_sessions(d, in);
+    read_losses(d, in);
+    read_objects(d, in);
+    if (!in->bad) {
+        read_streams(d, in);
+    }
+    return in->bad || in->at != in->end ? -NT_EFORMAT : 0;
+}
+
+/* ---- The body ---- */
+
+static void cursor_begin(struct recording_decoder *d, int which, struct pack_in *in, size_t count)
+{
+    pack_cursor_begin(&d->cursors[which], in, count);
+    d->frame[which] = d->cursors[which].values;
+}
+
+static void read_lines(struct recording_decoder *d, struct pack_in *in)
+{
+    for (uint32_t i = 0; i < d->line_count; i++) {
+        d->lines[i].time = d->head.first + pack_unzigzag(unpack_number(in));
+        d->lines[i].ticks = unpack_number(in);
+        d->lines[i].slope = unpack_number(in);
+    }
+}
+
+static uint8_t read_byte(struct pack_in *in, uint8_t most)
+{
+    const uint8_t *byte = unpack_bytes(in, 1);
+    in->bad = in->bad || *byte > most;
+    return in->bad ? 0 : *byte;
+}
+
+static void read_session_of(struct recording_decoder *d, struct pack_in *in)
+{
+    d->session_mode = read_byte(in, RECORDING_SESSION_BY_RING);
+    d->miss_count = d->miss_at = 0;
+    if (d->session_mode == RECORDING_SESSION_PLAIN) {
+        cursor_begin(d, SESSION, in, d->head.rows);
+        return;
+    }
+    d->miss_count = (uint32_t)unpack_at_most(in, d->head.rows);
+    unpack_column(in, d->misses, d->miss_count);
+    unpack_column(in, d->miss_sessions, d->miss_count);
+    uint64_t row = 0;
+    for (uint32_t i = 0; i < d->miss_count; i++) {
+        in->bad = in->bad || d->misses[i] >= d->head.rows - row;
+        row += in->bad ? 0 : d->misses[i];
+        d->misses[i] = row;
+        row += !in->bad;
+    }
+}
+
+static void read_rows(struct recording_decoder *d, struct pack_in *in)
+{
+    uint32_t rows = d->head.rows;
+    unpack_column(in, d->room, rows);
+    memset(d->stream_of, 0xff, rows * sizeof *d->stream_of);
+    for (uint32_t i = 0, stream = 0, end; stream < d->head.streams && !in->bad; stream++) {
+        uint64_t row = 0;
+        end = stream + 1 < d->head.streams ? d->streams[stream + 1].at : rows;
+        for (; i < end; i++, row++) {
+            row += d->room[i];
+            if (row >= rows || d->room[i] >= rows || d->stream_of[row] != RECORDING_NONE) {
+                in->bad = true;
+                break;
+            }
+            d->stream_of[row] = stream;
+        }
+    }
+}
+
+static int read_body(struct recording_decoder *d, struct pack_in *in)
+{
+    uint32_t rows = d->head.rows, frames = (rows + PACK_FRAME - 1) / PACK_FRAME;
+    read_lines(d, in);
+    cursor_begin(d, TICKS, in, rows);
+    cursor_begin(d, START, in, frames);
+    cursor_begin(d, TIME, in, rows);
+    d->ring_mode = read_byte(in, 1);
+    cursor_begin(d, RING, in, rows);
+    read_session_of(d, in);
+    read_rows(d, in);
+    unpack_column(in, d->values, rows);
+    unpack_column(in, d->arguments, rows);
+    d->position_shift = read_byte(in, 63);
+    cursor_begin(d, POSITION, in, rows);
+    for (int i = COUNT; i < CURSORS; i++) {
+        cursor_begin(d, i, in, rows);
+    }
+    d->data = unpack_bytes(in, d->head.data);
+    d->data_end = d->data + (d->data != NULL ? d->head.data : 0);
+    return in->bad || in->at != in->end ? -NT_EFORMAT : 0;
+}
+
+int recording_decoder_begin(struct recording_decoder *decoder, const uint8_t *summary, size_t summary_size,
+                            const uint8_t *body, size_t body_size)
+{
+    struct pack_in in = { summary, summary + summary_size, false }, rest = { body, body + body_size, false };
+    int error = read_summary(decoder, &in);
+    if (error == 0) {
+        error = read_body(decoder, &rest);
+    }
+    if (error != 0) {
+        decoder->head = (struct recording_head){ 0 };
+    }
+    decoder->row = decoder->ring = 0;
+    decoder->time = decoder->start = decoder->head.first;
+    return error;
+}
+
+/* ---- Rows ---- */
+
+static bool next_frame(struct recording_decoder *d)
+{
+    bool bad = false;
+    if (d->row / PACK_FRAME % PACK_FRAME == 0) {
+        (void)pack_cursor_next(&d->cursors[START]);
+    }
+    for (int i = TIME; i < CURSORS; i++) {
+        if (i != SESSION || d->session_mode == RECORDING_SESSION_PLAIN) {
+            (void)pack_cursor_next(&d->cursors[i]);
+            bad = bad || d->cursors[i].in.bad;
+        }
+    }
+    d->start += pack_unzigzag(d->frame[START][d->row / PACK_FRAME % PACK_FRAME]);
+    d->time = d->start;
+    return !bad && !d->cursors[START].in.bad;
+}
+
+static inline uint32_t row_ring(const struct recording_decoder *d, const struct stream *stream, uint32_t at)
+{
+    uint64_t told = d->frame[RING][at];
+    if (d->ring_mode == 0) {
+        return told < d->head.rings ? (uint32_t)told : RECORDING_NONE;
+    }
+    told = told != 0 ? told - 1 : stream->ring != RECORDING_NONE ? stream->ring : d->ring;
+    return told < d->head.rings ? (uint32_t)told : RECORDING_NONE;
+}
+
+static inline uint32_t row_session(struct recording_decoder *d, const struct stream *stream, uint32_t ring, uint32_t at)
+{
+    uint64_t told;
+    if (d->session_mode == RECORDING_SESSION_PLAIN) {
+        told = d->frame[SESSION][at];
+        return told < d->head.sessions ? (uint32_t)told : RECORDING_NONE;
+    }
+    uint32_t *last = d->session_mode == RECORDING_SESSION_BY_RING ? &d->rings[ring].session
+                                                                  : &d->objects[stream->object].session;
+    if (d->miss_at < d->miss_count && d->misses[d->miss_at] == d->row) {
+        told = d->miss_sessions[d->miss_at++];
+        *last = told < d->head.sessions ? (uint32_t)told : RECORDING_NONE;
+    }
+    return *last;
+}
+
+static inline void row_numbers(struct recording_decoder *d, struct stream *stream, uint32_t at, struct nt_event *event)
+{
+    event->merged = (uint32_t)d->frame[MERGED][at] + 1;
+    event->value = d->values[stream->at];
+    event->argument = d->arguments[stream->at];
+    stream->at++;
+    stream->count += event->merged + pack_unzigzag(d->frame[COUNT][at]);
+    stream->total += event->value + pack_unzigzag(d->frame[TOTAL][at]);
+    event->count = stream->count;
+    event->total = stream->total;
+}
+
+static inline bool row_data(struct recording_decoder *d, uint32_t at, struct nt_event *event)
+{
+    uint64_t size = d->frame[DATA_SIZE][at];
+    event->data = NULL;
+    event->data_size = 0;
+    if (size != 0) {
+        if (size > NT_SOURCE_DATA || size > (size_t)(d->data_end - d->data)) {
+            return false;
+        }
+        event->data = d->data;
+        event->data_size = (uint32_t)size;
+        d->data += size;
+    }
+    return true;
+}
+
+static inline bool row_take(struct recording_decoder *d, struct nt_event *event)
+{
+    uint32_t at = d->row % PACK_FRAME;
+    struct stream *stream = &d->streams[d->stream_of[d->row]];
+    uint32_t number = row_ring(d, stream, at);
+    if (number == RECORDING_NONE) {
+        return false;
+    }
+    uint32_t session = row_session(d, stream, number, at);
+    if (session == RECORDING_NONE || !row_data(d, at, event)) {
+        return false;
+    }
+    struct ring *ring = &d->rings[number];
+    if (at > 0) {
+        d->time += pack_unzigzag(d->frame[TIME][at]);
+    }
+    bool changed = stream->session != session && stream->session != RECORDING_NONE;
+    event->flags = recording_flags(stream->flags, changed) ^ (uint16_t)d->frame[FLAGS][at];
+    event->time = d->time;
+    event->ticks = recording_line_at(&d->lines[d->objects[stream->object].line], d->time) + d->frame[TICKS][at];
+    event->session = d->sessions[session];
+    row_numbers(d, stream, at, event);
+    event->program = stream->program;
+    event->ring = ring->ring;
+    event->object = stream->slot;
+    event->generation = stream->generation;
+    event->kind = stream->kind;
+    event->setter = (uint32_t)d->frame[SETTER][at];
+    event->position = ring->next + pack_unzigzag(d->frame[POSITION][at] << d->position_shift);
+    ring->next = event->position + recording_span(event);
+    stream->flags = event->flags;
+    stream->session = session;
+    stream->ring = d->ring = number;
+    return ring->program == stream->program;
+}
+
+int recording_decoder_next(struct recording_decoder *decoder, struct nt_event *events, size_t room)
+{
+    struct recording_decoder *d = decoder;
+    size_t count = 0;
+    for (; count < room && d->row < d->head.rows; count++, d->row++) {
+        if ((d->row % PACK_FRAME == 0 && !next_frame(d)) || !row_take(d, &events[count])) {
+            d->head.rows = d->row;
+            return -NT_EFORMAT;
+        }
+    }
+    return (int)count;
+}
+
+const struct recording_head *recording_decoder_head(const struct recording_decoder *decoder)
+{
+    return &decoder->head;
+}
+
+uint32_t recording_decoder_at(const struct recording_decoder *decoder)
+{
+    return decoder->row;
+}
+
+const struct recording_loss *recording_decoder_losses(const struct recording_decoder *decoder)
+{
+    return decoder->losses;
+}
+
+const struct recording_thread *recording_decoder_threads(const struct recording_decoder *decoder)
+{
+    return decoder->changes;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Columns of numbers, see pack.h. */
+#include "source/recording/pack.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    CONSTANT = 0, /* one number */
+    SPARSE = 1,   /* how many, then (rows passed over, number) each; all others are 0 */
+    FRAMES = 2,   /* width, exceptions, least, bits, exceptions each */
+    NUMBER = 10,  /* bytes of a number at most */
+};
+
+static unsigned length_of(uint64_t value)
+{
+    return value != 0 ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+/* ---- Packing ---- */
+
+static size_t number_put(uint8_t *at, uint64_t value)
+{
+    size_t size = 0;
+    for (; value >= 0x80; value >>= 7) {
+        at[size++] = (uint8_t)(value | 0x80);
+    }
+    at[size++] = (uint8_t)value;
+    return size;
+}
+
+void pack_number(struct nt_buffer *out, uint64_t value)
+{
+    uint8_t bytes[NUMBER];
+    nt_buffer_append(out, bytes, number_put(bytes, value));
+}
+
+void pack_bytes(struct nt_buffer *out, const void *data, size_t size)
+{
+    pack_number(out, size);
+    nt_buffer_append(out, data, size);
+}
+
+/* The width that takes fewest bits, exceptions included. */
+static unsigned frame_width(const uint16_t counts[65], unsigned longest, size_t count)
+{
+    size_t least = SIZE_MAX;
+    unsigned best = longest;
+    for (unsigned width = 0; width <= longest; width++) {
+        if (width > 0 && counts[width] == 0) {
+            continue;
+        }
+        size_t bits = count * width;
+        for (unsigned length = width + 1; length <= longest && bits < least; length++) {
+            bits += (size_t)counts[length] * (8 + 8 * ((length - width + 6) / 7));
+        }
+        if (bits < least) {
+            least = bits;
+            best = width;
+        }
+    }
+    return best;
+}
+
+static void store64(uint8_t *at, uint64_t word)
+{
+    memcpy(at, &word, sizeof word);
+}
+
+/* Writes up to 8 bytes behind the bits. */
+static uint8_t *bits_put(uint8_t *at, const uint64_t *values, size_t count, unsigned width)
+{
+    uint64_t held = 0;
+    unsigned bits = 0;
+    const uint64_t mask = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
+    for (size_t i = 0; i < count && width > 0; i++) {
+        uint64_t value = values[i] & mask;
+        held |= value << bits;
+        bits += width;
+        if (bits >= 64) {
+            store64(at, held);
+            at += 8;
+            bits -= 64;
+            held = bits > 0 ? value >> (width - bits) : 0;
+        }
+    }
+    store64(at, held);
+    return at + (bits + 7) / 8;
+}
+
+static void frame_pack(struct nt_buffer *out, const uint64_t *values, size_t count)
+{
+    uint64_t above[PACK_FRAME], least = values[0], all = 0;
+    uint16_t counts[65] = { 0 }, others[65] = { 0 }, zeros = 0;
+    if (nt_buffer_reserve(out, 2 + NUMBER + PACK_FRAME * (8 + 1 + NUMBER) + 8) != 0) {
+        return;
+    }
+    for (size_t i = 1; i < count; i++) {
+        least = values[i] < least ? values[i] : least;
+    }
+    for (size_t i = 0; i < count; i++) {
+        above[i] = values[i] - least;
+        all |= above[i];
+        zeros = (uint16_t)(zeros + (above[i] == 0));
+    }
+    /* two of them: an addition need not wait for the one before it */
+    for (size_t i = 0; i < count; i += 2) {
+        counts[length_of(above[i] | 1)]++;
+        others[length_of((i + 1 < count ? above[i + 1] : 0) | 1)]++;
+    }
+    for (unsigned i = 1; i < 65; i++) {
+        counts[i] = (uint16_t)(counts[i] + others[i]);
+    }
+    counts[1] = (uint16_t)(counts[1] - zeros - count % 2);
+    counts[0] = zeros;
+    unsigned width = frame_width(counts, length_of(all), count);
+    uint8_t *begin = (uint8_t *)out->data + out->size, *at = begin + 2;
+    at += number_put(at, least);
+    at = bits_put(at, above, count, width);
+    unsigned exceptions = 0;
+    if (width < length_of(all)) {
+        for (size_t i = 0; i < count; i++) {
+            if (above[i] >> width != 0) {
+                *at++ = (uint8_t)i;
+                at += number_put(at, above[i] >> width);
+                exceptions++;
+            }
+        }
+    }
+    begin[0] = (uint8_t)width;
+    begin[1] = (uint8_t)exceptions;
+    out->size += (size_t)(at - begin);
+}
+
+/* Mode, bytes of the body: these are not known yet. Returns where. */
+static size_t column_begin(struct nt_buffer *out, unsigned mode)
+{
+    const uint32_t none = 0;
+    nt_buffer_byte(out, (char)mode);
+    nt_buffer_append(out, &none, sizeof none);
+    return out->size;
+}
+
+static void column_end(struct nt_buffer *out, size_t begin)
+{
+    if (out->error == 0) {
+        uint32_t size = (uint32_t)(out->size - begin);
+        memcpy(out->data + begin - sizeof size, &size, sizeof size);
+    }
+}
+
+static void pack_constant(struct nt_buffer *out, uint64_t value)
+{
+    size_t begin = column_begin(out, CONSTANT);
+    pack_number(out, value);
+    column_end(out, begin);
+}
+
+static void pack_frames(struct nt_buffer *out, const uint64_t *values, size_t count)
+{
+    size_t begin = column_begin(out, FRAMES);
+    for (size_t i = 0; i < count; i += PACK_FRAME) {
+        frame_pack(out, values + i, count - i < PACK_FRAME ? count - i : PACK_FRAME);
+    }
+    column_end(out, begin);
+}
+
+static void pack_sparse(struct nt_buffer *out, const struct pack_list *list)
+{
+    size_t begin = column_begin(out, SPARSE);
+    uint32_t row = 0;
+    pack_number(out, list->listed);
+    for (size_t i = 0; i < list->listed; i++) {
+        pack_number(out, list->rows[i] - row);
+        pack_number(out, list->values[i]);
+        row = list->rows[i] + 1;
+    }
+    column_end(out, begin);
+}
+
+/* Less than what the frames' own heads would take. */
+static size_t sparse_most(size_t count)
+{
+    return count / PACK_FRAME * 2;
+}
+
+void pack_column(struct nt_buffer *out, const uint64_t *values, size_t count)
+{
+    bool alike = true;
+    for (size_t i = 1; i < count && alike; i++) {
+        alike = values[i] == values[0];
+    }
+    if (alike) {
+        pack_constant(out, count > 0 ? values[0] : 0);
+    } else {
+        pack_frames(out, values, count);
+    }
+}
+
+void pack_list(struct nt_buffer *out, const struct pack_list *list, size_t count, uint64_t *room)
+{
+    if (list->listed == 0) {
+        pack_constant(out, 0);
+        return;
+    }
+    if (list->listed <= sparse_most(count)) {
+        pack_sparse(out, list);
+        return;
+    }
+    memset(room, 0, count * sizeof *room);
+    for (size_t i = 0; i < list->listed; i++) {
+        room[list->rows[i]] = list->values[i];
+    }
+    pack_column(out, room, count);
+}
+
+/* ---- Unpacking ---- */
+
+static uint64_t unpack_bad(struct pack_in *in)
+{
+    in->bad = true;
+    in->at = in->end;
+    return 0;
+}
+
+uint64_t unpack_number(struct pack_in *in)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; in->at < in->end && shift < 64; shift += 7) {
+        uint8_t byte = *in->at++;
+        if (shift == 63 && byte > 1) {
+            break;
+        }
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            return value;
+        }
+    }
+    return unpack_bad(in);
+}
+
+uint64_t unpack_at_most(struct pack_in *in, uint64_t most)
+{
+    uint64_t value = unpack_number(in);
+    return value <= most ? value : unpack_bad(in);
+}
+
+const uint8_t *unpack_bytes(struct pack_in *in, size_t size)
+{
+    const uint8_t *at = in->at;
+    if ((size_t)(in->end - at) < size) {
+        (void)unpack_bad(in);
+        return NULL;
+    }
+    in->at += size;
+    return at;
+}
+
+static uint64_t load64(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Reads up to PACK_SLACK bytes behind the bits. */
+static void bits_take(const uint8_t *at, uint64_t *values, size_t count, unsigned width, uint64_t least)
+{
+    const uint64_t mask = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
+    size_t bit = 0;
+    if (width <= 56) {
+        for (size_t i = 0; i < count; i++, bit += width) {
+            values[i] = least + ((load64(at + bit / 8) >> bit % 8) & mask);
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++, bit += width) {
+        unsigned __int128 word = (unsigned __int128)load64(at + bit / 8 + 8) << 64 | load64(at + bit / 8);
+        values[i] = least + ((uint64_t)(word >> bit % 8) & mask);
+    }
+}
+
+struct frame {
+    unsigned width, exceptions;
+    uint64_t least;
+    const uint8_t *bits;
+};
+
+static bool frame_begin(struct pack_in *in, size_t count, struct frame *ret_frame)
+{
+    const uint8_t *head = unpack_bytes(in, 2);
+    if (head == NULL || head[0] > 64 || head[1] > count) {
+        (void)unpack_bad(in);
+        return false;
+    }
+    ret_frame->width = head[0];
+    ret_frame->exceptions = head[1];
+    ret_frame->least = unpack_number(in);
+    ret_frame->bits = unpack_bytes(in, (count * head[0] + 7) / 8);
+    return ret_frame->bits != NULL;
+}
+
+static void frame_take(struct pack_in *in, uint64_t *values, size_t count)
+{
+    struct frame frame;
+    if (!frame_begin(in, count, &frame)) {
+        memset(values, 0, count * sizeof *values);
+        return;
+    }
+    bits_take(frame.bits, values, count, frame.width, frame.least);
+    for (unsigned i = 0; i < frame.exceptions; i++) {
+        const uint8_t *row = unpack_bytes(in, 1);
+        uint64_t high = unpack_number(in);
+        if (row == NULL || *row >= count || frame.width == 64) {
+            (void)unpack_bad(in);
+            return;
+        }
+        values[*row] += high << frame.width;
+    }
+}
+
+static void frame_skip(struct pack_in *in, size_t count)
+{
+    struct frame frame;
+    if (!frame_begin(in, count, &frame)) {
+        return;
+    }
+    for (unsigned i = 0; i < frame.exceptions; i++) {
+        (void)unpack_bytes(in, 1);
+        (void)unpack_number(in);
+    }
+}
+
+static void sparse_next(struct pack_cursor *cursor, uint64_t before)
+{
+    if (cursor->sparse_left > 0) {
+        cursor->sparse_row = before + unpack_number(&cursor->in);
+        if (cursor->sparse_row < before || cursor->sparse_row >= cursor->count) {
+            (void)unpack_bad(&cursor->in);
+        }
+    }
+    if (cursor->sparse_left == 0 || cursor->in.bad) {
+        cursor->sparse_left = 0;
+        cursor->sparse_row = UINT64_MAX;
+    }
+}
+
+void pack_cursor_begin(struct pack_cursor *cursor, struct pack_in *in, size_t count)
+{
+    const uint8_t *head = unpack_bytes(in, 1 + sizeof(uint32_t));
+    uint32_t size = 0;
+    *cursor = (struct pack_cursor){ .count = (uint32_t)count };
+    if (head != NULL) {
+        cursor->mode = head[0];
+        memcpy(&size, head + 1, sizeof size);
+    }
+    const uint8_t *body = unpack_bytes(in, size);
+    if (head == NULL || body == NULL || cursor->mode > FRAMES) {
+        cursor->in.bad = true;
+        cursor->mode = CONSTANT;
+        (void)unpack_bad(in);
+        return;
+    }
+    cursor->in = (struct pack_in){ body, body + size, false };
+    if (cursor->mode == CONSTANT) {
+        uint64_t value = unpack_number(&cursor->in);
+        for (size_t i = 0; i < PACK_FRAME; i++) {
+            cursor->values[i] = value;
+        }
+    } else if (cursor->mode == SPARSE) {
+        cursor->sparse_left = (uint32_t)unpack_at_most(&cursor->in, count);
+        sparse_next(cursor, 0);
+    }
+}
+
+static void sparse_take(struct pack_cursor *cursor, size_t count)
+{
+    if (cursor->dirty > 0) {
+        memset(cursor->values, 0, sizeof cursor->values);
+    }
+    cursor->dirty = 0;
+    while (cursor->sparse_row < cursor->at + count) {
+        cursor->values[cursor->sparse_row - cursor->at] = unpack_number(&cursor->in);
+        cursor->dirty = 1;
+        cursor->sparse_left--;
+        sparse_next(cursor, cursor->sparse_row + 1);
+    }
+}
+
+static size_t cursor_frame(const struct pack_cursor *cursor)
+{
+    uint32_t left = cursor->count - cursor->at;
+    return left < PACK_FRAME ? left : PACK_FRAME;
+}
+
+const uint64_t *pack_cursor_next(struct pack_cursor *cursor)
+{
+    size_t count = cursor_frame(cursor);
+    if (cursor->mode == SPARSE) {
+        sparse_take(cursor, count);
+    } else if (cursor->mode == FRAMES) {
+        frame_take(&cursor->in, cursor->values, count);
+    }
+    cursor->at += (uint32_t)count;
+    return cursor->values;
+}
+
+void pack_cursor_skip(struct pack_cursor *cursor)
+{
+    size_t count = cursor_frame(cursor);
+    if (cursor->mode == SPARSE) {
+        sparse_take(cursor, count);
+    } else if (cursor->mode == FRAMES) {
+        frame_skip(&cursor->in, count);
+    }
+    cursor->at += (uint32_t)count;
+}
+
+void unpack_column(struct pack_in *in, uint64_t *values, size_t count)
+{
+    struct pack_cursor cursor;
+    pack_cursor_begin(&cursor, in, count);
+    for (size_t i = 0; i < count; i += PACK_FRAME) {
+        size_t some = cursor_frame(&cursor);
+        if (cursor.mode == FRAMES) {
+            frame_take(&cursor.in, values + i, some);
+            cursor.at += (uint32_t)some;
+        } else {
+            memcpy(values + i, pack_cursor_next(&cursor), some * sizeof *values);
+        }
+    }
+    in->bad = in->bad || cursor.in.bad;
+}
