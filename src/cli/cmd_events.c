@@ -124,15 +124,20 @@ static int take_loss(struct job *job, const struct nt_merge_loss *loss)
     return 0;
 }
 
+static enum nt_export_why why_of(const struct job *job, enum nt_gap_why why)
+{
+    if (why == NT_GAP_LOST)
+        return job->watch.source->thinned ? NT_EXPORT_LEFT_OUT : NT_EXPORT_LOST;
+    return why == NT_GAP_NOT_LOGGED ? NT_EXPORT_NOT_LOGGED : NT_EXPORT_FOUND;
+}
+
 static int take_gaps(struct job *job)
 {
     struct nt_gap gap;
     while (nt_gaps_take(job->gaps, &gap)) {
         const struct nt_life *life = nt_lives_find(job->watch.lives, gap.program, gap.object, gap.generation);
         const struct nt_export_missing missing = {
-            .why = gap.why == NT_GAP_LOST         ? NT_EXPORT_LOST
-                   : gap.why == NT_GAP_NOT_LOGGED ? NT_EXPORT_NOT_LOGGED
-                                                  : NT_EXPORT_FOUND,
+            .why = why_of(job, gap.why),
             .program = life ? life->program : NULL,
             .life = life,
             .kind = gap.kind,

@@ -181,7 +181,8 @@ static int open_file(struct job *job)
     if (error == 0 && job->file < 0)
         error = errno;
     if (error == 0)
-        error = nt_recording_new(job->file, nt_cli_watch_now(CLOCK_REALTIME), &job->recording);
+        error = nt_recording_new(job->file, nt_cli_watch_now(CLOCK_REALTIME),
+                                 job->watch.filter != NULL || job->watch.source->thinned, &job->recording);
     return error == 0 ? NT_CLI_OK : say_unwritten(job, error);
 }
 

@@ -23,6 +23,7 @@ enum nt_export_why {
     NT_EXPORT_OVERWRITTEN, /* slots of a ring, whosever they were: overwritten, or never finished */
     NT_EXPORT_LOST,        /* counts of an object and kind that no event shows */
     NT_EXPORT_NOT_LOGGED,  /* the same, while the kind was masked off */
+    NT_EXPORT_LEFT_OUT,    /* the same, of a recording that was not to have all: lost or not is not known */
     NT_EXPORT_FOUND        /* the same: told as missing before, they came after all */
 };
 

@@ -18,10 +18,8 @@ enum { FLAG_BITS = 16 };
 const char *nt_export_why_text(enum nt_export_why why)
 {
     static const char *const texts[] = {
-        [NT_EXPORT_OVERWRITTEN] = "overwritten",
-        [NT_EXPORT_LOST] = "lost",
-        [NT_EXPORT_NOT_LOGGED] = "not logged",
-        [NT_EXPORT_FOUND] = "found",
+        [NT_EXPORT_OVERWRITTEN] = "overwritten", [NT_EXPORT_LOST] = "lost",   [NT_EXPORT_NOT_LOGGED] = "not logged",
+        [NT_EXPORT_LEFT_OUT] = "left out",       [NT_EXPORT_FOUND] = "found",
     };
     return texts[why];
 }

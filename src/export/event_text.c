@@ -230,6 +230,7 @@ void nt_export_text_missing(const struct nt_export_missing *missing, struct nt_e
         [NT_EXPORT_OVERWRITTEN] = " overwritten",
         [NT_EXPORT_LOST] = " lost",
         [NT_EXPORT_NOT_LOGGED] = " not logged",
+        [NT_EXPORT_LEFT_OUT] = " left out",
         [NT_EXPORT_FOUND] = " found that were told as missing",
     };
     const struct nt_life *life = missing->life;

@@ -254,6 +254,7 @@ struct nt_source_ops {
 struct nt_source { /* first member of every source */
     const struct nt_source_ops *ops;
     char text[512]; /* of the last error */
+    bool thinned;   /* events were left out on purpose: counts that no event shows need not have been lost */
 };
 
 static inline int nt_source_snapshot(struct nt_source *source, const struct nt_source_sink *sink)

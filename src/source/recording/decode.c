@@ -338,7 +338,7 @@ static int read_body(struct recording_decoder *d, struct pack_in *in)
         cursor_begin(d, i, in, rows);
     }
     d->data = unpack_bytes(in, d->head.data);
-    d->data_end = d->data + (d->data != NULL ? d->head.data : 0);
+    d->data_end = d->data != NULL ? d->data + d->head.data : NULL;
     return in->bad || in->at != in->end ? -NT_EFORMAT : 0;
 }
 

@@ -311,13 +311,13 @@ static int scan_block(struct scan *scan, const struct recording_block *block)
     }
     scan->expected = block->number + 1;
     scan->offset += place.size;
+    file->ended = file->ended || place.type == RECORDING_END; /* damaged or not */
     if (error != 0) {
         return error == -NT_EFORMAT ? 0 : error; /* told: the next one may be whole */
     }
     if (place.type == RECORDING_EVENTS && scan->read.summary_size >= sizeof(struct recording_head)) {
         recording_place_events(&place, scan->read.summary);
     }
-    file->ended = file->ended || place.type == RECORDING_END;
     return recording_places_add(&file->places, &place);
 }
 
@@ -455,10 +455,11 @@ static int open_checked(struct recording_file *file)
         return -NT_EFORMAT;
     }
     if (header.hash != recording_header_hash(&header)) {
-        tell_damage(file, 0, sizeof header); /* nothing that is read depends on it */
+        tell_damage(file, 0, sizeof header); /* all else can be read without */
     } else if (header.version != RECORDING_VERSION || header.magic[7] != RECORDING_VERSION) {
         return -NT_EVERSION;
     }
+    file->thinned = (header.flags & RECORDING_THINNED) != 0;
     error = read_directory(file);
     return error == -NT_EFORMAT ? scan_blocks(file) : error;
 }

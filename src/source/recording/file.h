@@ -50,7 +50,8 @@ typedef void recording_bad(void *arg, int error, const char *text);
 struct recording_file {
     int file;
     uint64_t size;
-    bool ended; /* it has its end */
+    bool ended;   /* it has its end */
+    bool thinned; /* events were left out on purpose */
     struct recording_places places;
     recording_bad *bad;
     void *arg;

@@ -20,8 +20,14 @@ struct recording_header {
     uint32_t header_size; /* 64 */
     uint64_t id;          /* of this recording, unlike any other's */
     uint64_t created;     /* ns since 1970 */
-    uint64_t spare[3];
+    uint32_t flags;       /* RECORDING_THINNED */
+    uint32_t spare;
+    uint64_t spare2[2];
     uint64_t hash; /* XXH3 of the 56 bytes before */
+};
+
+enum {
+    RECORDING_THINNED = 1u /* events were left out on purpose */
 };
 
 enum recording_type {

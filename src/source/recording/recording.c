@@ -302,7 +302,11 @@ static int next_block(struct reader *reader)
     const struct recording_places *places = &reader->file.places;
     while (reader->place < places->count) {
         const struct recording_place *place = &places->places[reader->place++];
-        if (place->type != RECORDING_EVENTS) {
+        if (place->type != RECORDING_EVENTS) { /* whoever goes through all is told of all damage */
+            if (recording_file_read(&reader->file, place, true, &reader->tables) == -ENOMEM) {
+                reader->place--;
+                return -ENOMEM;
+            }
             continue;
         }
         int error = recording_file_read(&reader->file, place, true, &reader->read);
@@ -515,6 +519,7 @@ static int reader_init(struct reader *reader, struct recording_source *recording
     if (error == 0) {
         error = recording_file_open(&reader->file, path, reader_bad, reader);
         reader->open = error == 0;
+        recording->source.thinned = recording->source.thinned || (reader->open && reader->file.thinned);
     }
     return error == -ENOMEM ? error : 0; /* what cannot be read was told */
 }

@@ -28,9 +28,9 @@ struct nt_recording_stats {
 };
 
 /* Begins a recording at the start of an empty file that is open for writing, and is the caller's. `now`: ns since 1970.
-   0 or a negative code.
+   `thinned`: not all events will be given, on purpose. 0 or a negative code.
    Once a call has failed to write, the file is cut behind its last whole block, and every further call fails alike. */
-int nt_recording_new(int file, uint64_t now, struct nt_recording **ret_recording);
+int nt_recording_new(int file, uint64_t now, bool thinned, struct nt_recording **ret_recording);
 /* What was not flushed is not written. NULL is ignored. */
 void nt_recording_free(struct nt_recording *take_recording);
 /* The next event, or what is lost before the next one, in the order in which they are to be read. `thread` wrote the

@@ -386,10 +386,13 @@ void nt_recording_free(struct nt_recording *take_recording)
     free(take_recording);
 }
 
-int nt_recording_new(int file, uint64_t now, struct nt_recording **ret_recording)
+int nt_recording_new(int file, uint64_t now, bool thinned, struct nt_recording **ret_recording)
 {
     struct nt_recording *recording = calloc(1, sizeof *recording);
-    struct recording_header header = { .version = RECORDING_VERSION, .header_size = sizeof header, .created = now };
+    struct recording_header header = { .version = RECORDING_VERSION,
+                                       .header_size = sizeof header,
+                                       .created = now,
+                                       .flags = thinned ? RECORDING_THINNED : 0 };
     if (recording == NULL) {
         return -ENOMEM;
     }
