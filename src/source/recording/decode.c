@@ -13,6 +13,7 @@
 #include "source/recording/pack.h"
 
 #define ROWS RECORDING_EVENTS_MAX
+#define AHEAD 8u /* rows that memory is asked for before they are read */
 
 enum { START, TIME, TICKS, RING, SESSION, POSITION, COUNT, TOTAL, MERGED, FLAGS, SETTER, DATA_SIZE, CURSORS };
 
@@ -25,7 +26,7 @@ struct object {
 struct stream {
     uint64_t count, total;
     uint32_t at; /* of its next row in the order of streams */
-    uint32_t object;
+    uint32_t object, line;
     uint32_t program, slot, generation;
     uint32_t ring, session;
     uint16_t kind, flags;
@@ -49,6 +50,8 @@ struct recording_decoder {
     uint32_t line_count;
     uint32_t *stream_of;          /* by row */
     uint64_t *values, *arguments; /* by stream */
+    uint64_t argument;            /* of all rows, if they are alike */
+    bool arguments_alike;
     uint64_t *room;
     uint64_t *misses, *miss_sessions; /* rows, and numbers of sessions */
     uint32_t miss_count, miss_at;
@@ -206,6 +209,7 @@ static void read_streams(struct recording_decoder *d, struct pack_in *in)
             const struct object *object = &d->objects[d->room[i]];
             d->streams[i] = (struct stream){
                 .object = (uint32_t)d->room[i],
+                .line = object->line,
                 .program = object->program,
                 .slot = object->slot,
                 .generation = object->generation,
@@ -331,7 +335,8 @@ static int read_body(struct recording_decoder *d, struct pack_in *in)
     read_session_of(d, in);
     read_rows(d, in);
     unpack_column(in, d->values, rows);
-    unpack_column(in, d->arguments, rows);
+    d->arguments_alike = in->at < in->end && in->at[0] == 0;
+    unpack_column(in, d->arguments_alike ? &d->argument : d->arguments, d->arguments_alike ? 1 : rows);
     d->position_shift = read_byte(in, 63);
     cursor_begin(d, POSITION, in, rows);
     for (int i = COUNT; i < CURSORS; i++) {
@@ -407,7 +412,7 @@ static inline void row_numbers(struct recording_decoder *d, struct stream *strea
 {
     event->merged = (uint32_t)d->frame[MERGED][at] + 1;
     event->value = d->values[stream->at];
-    event->argument = d->arguments[stream->at];
+    event->argument = d->arguments_alike ? d->argument : d->arguments[stream->at];
     stream->at++;
     stream->count += event->merged + pack_unzigzag(d->frame[COUNT][at]);
     stream->total += event->value + pack_unzigzag(d->frame[TOTAL][at]);
@@ -431,48 +436,62 @@ static inline bool row_data(struct recording_decoder *d, uint32_t at, struct nt_
     return true;
 }
 
-static inline bool row_take(struct recording_decoder *d, struct nt_event *event)
+/* The next rows, all of one frame. Returns how many; fewer: the next one cannot be. */
+static uint32_t rows_take(struct recording_decoder *d, struct nt_event *restrict events, uint32_t count)
 {
-    uint32_t at = d->row % PACK_FRAME;
-    struct stream *stream = &d->streams[d->stream_of[d->row]];
-    uint32_t number = row_ring(d, stream, at);
-    if (number == RECORDING_NONE) {
-        return false;
+    const uint64_t *const times = d->frame[TIME], *const ticks = d->frame[TICKS], *const flags = d->frame[FLAGS];
+    const uint64_t *const positions = d->frame[POSITION], *const setters = d->frame[SETTER];
+    const uint64_t *const sessions = d->sessions;
+    const uint32_t *const stream_of = d->stream_of + d->row;
+    const unsigned shift = d->position_shift;
+    uint32_t at = d->row % PACK_FRAME, i = 0;
+    uint64_t time = d->time;
+    for (; i < count; i++, at++, d->row++) {
+        struct nt_event *event = &events[i];
+        struct stream *stream = &d->streams[stream_of[i]];
+        if (i + AHEAD < count) { /* one of many streams, of each of which the next value is elsewhere */
+            __builtin_prefetch(&d->values[d->streams[stream_of[i + AHEAD]].at]);
+        }
+        uint32_t number = row_ring(d, stream, at);
+        uint32_t session = number != RECORDING_NONE ? row_session(d, stream, number, at) : RECORDING_NONE;
+        if (session == RECORDING_NONE || !row_data(d, at, event) || d->rings[number].program != stream->program) {
+            break;
+        }
+        struct ring *ring = &d->rings[number];
+        bool changed = stream->session != session && stream->session != RECORDING_NONE;
+        time += at > 0 ? pack_unzigzag(times[at]) : 0;
+        event->flags = recording_flags(stream->flags, changed) ^ (uint16_t)flags[at];
+        event->time = time;
+        event->ticks = recording_line_at(&d->lines[stream->line], time) + ticks[at];
+        event->session = sessions[session];
+        row_numbers(d, stream, at, event);
+        event->program = stream->program;
+        event->ring = ring->ring;
+        event->object = stream->slot;
+        event->generation = stream->generation;
+        event->kind = stream->kind;
+        event->setter = (uint32_t)setters[at];
+        event->position = ring->next + pack_unzigzag(positions[at] << shift);
+        ring->next = event->position + recording_span(event);
+        stream->flags = event->flags;
+        stream->session = session;
+        stream->ring = d->ring = number;
     }
-    uint32_t session = row_session(d, stream, number, at);
-    if (session == RECORDING_NONE || !row_data(d, at, event)) {
-        return false;
-    }
-    struct ring *ring = &d->rings[number];
-    if (at > 0) {
-        d->time += pack_unzigzag(d->frame[TIME][at]);
-    }
-    bool changed = stream->session != session && stream->session != RECORDING_NONE;
-    event->flags = recording_flags(stream->flags, changed) ^ (uint16_t)d->frame[FLAGS][at];
-    event->time = d->time;
-    event->ticks = recording_line_at(&d->lines[d->objects[stream->object].line], d->time) + d->frame[TICKS][at];
-    event->session = d->sessions[session];
-    row_numbers(d, stream, at, event);
-    event->program = stream->program;
-    event->ring = ring->ring;
-    event->object = stream->slot;
-    event->generation = stream->generation;
-    event->kind = stream->kind;
-    event->setter = (uint32_t)d->frame[SETTER][at];
-    event->position = ring->next + pack_unzigzag(d->frame[POSITION][at] << d->position_shift);
-    ring->next = event->position + recording_span(event);
-    stream->flags = event->flags;
-    stream->session = session;
-    stream->ring = d->ring = number;
-    return ring->program == stream->program;
+    d->time = time;
+    return i;
 }
 
 int recording_decoder_next(struct recording_decoder *decoder, struct nt_event *events, size_t room)
 {
     struct recording_decoder *d = decoder;
     size_t count = 0;
-    for (; count < room && d->row < d->head.rows; count++, d->row++) {
-        if ((d->row % PACK_FRAME == 0 && !next_frame(d)) || !row_take(d, &events[count])) {
+    while (count < room && d->row < d->head.rows) {
+        uint32_t frame = PACK_FRAME - d->row % PACK_FRAME, left = d->head.rows - d->row;
+        frame = frame < left ? frame : left;
+        frame = frame < room - count ? frame : (uint32_t)(room - count);
+        uint32_t taken = d->row % PACK_FRAME != 0 || next_frame(d) ? rows_take(d, events + count, frame) : 0;
+        count += taken;
+        if (taken < frame) {
             d->head.rows = d->row;
             return -NT_EFORMAT;
         }
