@@ -37,7 +37,7 @@ static const char text[] =
     "ms\n"
     "after it happened. An OBJECT is a path or a pattern, as `ntscope stat` takes it, and stands for all below it; "
     "the\n"
-    "name of a kind may be its last part. An argument that is a log file is read instead of live logs.\n"
+    "name of a kind may be its last part. An argument that is a log file or a recording is read instead of live logs.\n"
     "TIME is 2024-05-01T10:00:00.5Z, with any offset, a day, or a length of time before now: -5s, -200ms, -3m, -1h.\n"
     "EXPR is that of an SQL WHERE: comparisons, IN, BETWEEN, GLOB, IS NULL, AND, OR, NOT and parentheses over\n"
     "\n"

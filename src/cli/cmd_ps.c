@@ -26,7 +26,7 @@ static int run(struct nt_cli *cli, const struct nt_cli_command *command, int cou
     if (code != 0)
         return code < 0 ? NT_CLI_OK : code;
     if (given.rest_count > 0) {
-        nt_cli_say(cli, "ps takes log files only (ntscope ps --help tells more)");
+        nt_cli_say(cli, "ps takes log files and recordings only (ntscope ps --help tells more)");
         return NT_CLI_USAGE;
     }
     struct nt_model model __attribute__((cleanup(nt_model_fini))) = { 0 };

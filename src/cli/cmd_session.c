@@ -37,7 +37,7 @@ static const char text[] =
     "Without a SESSION: a list of all, and at its end what was counted in none, and in older ones that found no room.\n"
     "A SESSION is an id (16 hex digits, or a decimal number) or a name, in which `*`, `?` and `[a-z]` are patterns;\n"
     "then all that is known of it is shown: sums by kind, with those of the sessions below it, by process, and by\n"
-    "channel. An argument that is a log file is read instead of live logs.\n"
+    "channel. An argument that is a log file or a recording is read instead of live logs.\n"
     "Sums are exact unless marked: >= means that many at least, <= at most, ~ about (JSON: \"exact\": false, and "
     "\"bound\").\n"
     "By channel they come from the events that are left, and are exact where the boundaries of a session are among\n"

@@ -45,8 +45,9 @@ static const char text[] =
     "  ntscope stat 'worker/**/orders/write/total'\n"
     "  ntscope stat --json '*/worker-1/**/orders'\n"
     "\n"
-    "An argument that is a log file is read instead of live logs. With CMD, it is run, and what its logs and those of\n"
-    "its children say at its end goes to stderr (or -o FILE); the exit code is CMD's: 128 + signal if it was\n"
+    "An argument that is a log file or a recording is read instead of live logs. With CMD, it is run, and what its\n"
+    "logs and those of its children say at its end goes to stderr (or -o FILE); the exit code is CMD's: 128 + signal "
+    "if it was\n"
     "killed, 127 not found, 126 could not be run.\n"
     "Totals are exact whatever was lost; loss is told first, on stderr where the output is numbers or JSON.\n";
 
@@ -176,7 +177,7 @@ static int run_job(struct job *job, const struct nt_cli_arguments *given)
         return stat_logs(job);
     if (given->rest_count == 0 || job->sources.file_count > 0) {
         nt_cli_say(job->cli, "%s (ntscope stat --help tells more)",
-                   given->rest_count == 0 ? "no command behind --" : "log files and a command do not go together");
+                   given->rest_count == 0 ? "no command behind --" : "files and a command do not go together");
         return NT_CLI_USAGE;
     }
     return stat_command(job, given->rest);

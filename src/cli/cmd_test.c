@@ -318,7 +318,8 @@ static void files(void **state)
     assert_int_equal(fake.files, 1);
     struct outcome not_a_log = RUN(stat, other);
     assert_int_equal(not_a_log.code, NT_CLI_BAD);
-    (void)snprintf(said, sizeof said, "ntscope: %s: not a log, and no object matches it as a path\n", other);
+    (void)snprintf(said, sizeof said,
+                   "ntscope: %s: neither a log nor a recording, and no object matches it as a path\n", other);
     assert_string_equal(not_a_log.talk, said);
     assert_int_equal(fake.files, 0);
     fake.empty = true;

@@ -56,9 +56,12 @@ void nt_cli_paths_fini(struct nt_cli_paths *paths)
 
 static bool ends_as_log(const char *name)
 {
-    const char end[] = ".ntlog";
+    static const char *const ends[] = { ".ntlog", ".ntrec" };
     size_t size = strlen(name);
-    return size > strlen(end) && strcmp(name + size - strlen(end), end) == 0;
+    bool so = false;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        so = so || (size > strlen(ends[i]) && strcmp(name + size - strlen(ends[i]), ends[i]) == 0);
+    return so;
 }
 
 bool nt_cli_paths_say_file(struct nt_cli *cli, struct nt_cli_paths *paths, size_t number)
@@ -72,7 +75,7 @@ bool nt_cli_paths_say_file(struct nt_cli *cli, struct nt_cli_paths *paths, size_
         (void)snprintf(after, sizeof after, ": %s", nt_error_text(errno));
         nt_cli_say_of(cli, "", given, after);
     } else if (S_ISREG(status.st_mode)) {
-        nt_cli_say_of(cli, "", given, ": not a log, and no object matches it as a path");
+        nt_cli_say_of(cli, "", given, ": neither a log nor a recording, and no object matches it as a path");
     } else {
         return false;
     }

@@ -15,7 +15,8 @@
 #define MS UINT64_C(1000000)
 
 enum {
-    POLL_MS = 10,       /* between two looks for events */
+    POLL_MS = 10,       /* between two looks for events, if there were none … */
+    BUSY_MS = 1,        /* … or some: a ring may be lapped within a dozen ms */
     ALIVE_MS = 200,     /* between two looks whether anybody still runs */
     SLACK_MS = 10,      /* that an event's time may be wrong by, against ours */
     STALE_MS = 500,     /* between two looks at what may be said of objects later, at least … */
@@ -256,23 +257,21 @@ static void interrupt(int number)
 }
 
 /* Waits a little, and as long as looking for names took. Whether the output's reader is still there. */
-static bool pause_shortly(struct nt_cli_watch *watch)
+static bool pause_shortly(struct nt_cli_watch *watch, int least)
 {
     struct pollfd out = { .fd = watch->cli->out_fd };
-    uint64_t pause = watch->debt / MS;
+    uint64_t pause = watch->debt / MS < 1000 ? watch->debt / MS : 1000;
     watch->debt = 0;
-    return poll(&out, 1,
-                pause < POLL_MS ? POLL_MS
-                : pause < 1000  ? (int)pause
-                                : 1000) <= 0 ||
-           (out.revents & POLLERR) == 0;
+    return poll(&out, 1, (int)pause < least ? least : (int)pause) <= 0 || (out.revents & POLLERR) == 0;
 }
 
-/* One round of following: 0; 1: that is enough; or a negative code. */
-static int follow_once(struct nt_cli_watch *watch, bool *ret_more)
+/* One round of following: 0; 1: that is enough; or a negative code. Also whether there is more now, or how long to
+   pause. */
+static int follow_once(struct nt_cli_watch *watch, bool *ret_more, int *ret_pause)
 {
     int count = nt_merge_next(watch->merge, nt_cli_watch_now(CLOCK_REALTIME), watch->items, NT_CLI_WATCH_ITEMS);
     int error = count < 0 ? count : take_items(watch, watch->items, (size_t)count);
+    *ret_pause = count > 0 ? BUSY_MS : POLL_MS;
     *ret_more = count == NT_CLI_WATCH_ITEMS && watch->debt < POLL_MS * MS;
     return error == 0 && watch->idle ? watch->idle(watch->arg) : error;
 }
@@ -288,8 +287,9 @@ static int follow(struct nt_cli_watch *watch)
     (void)sigaction(SIGTERM, &once, NULL);
     while (error == 0 && alive && reader && !interrupted && watch->cli->out.error == 0) {
         bool more = false;
+        int pause = POLL_MS;
         uint64_t now = nt_cli_watch_now(CLOCK_REALTIME);
-        error = follow_once(watch, &more);
+        error = follow_once(watch, &more, &pause);
         if (error != 0 || more)
             continue;
         (void)nt_buffer_flush(&watch->cli->out);
@@ -299,7 +299,7 @@ static int follow(struct nt_cli_watch *watch)
             looked = nt_cli_watch_now(CLOCK_MONOTONIC);
             alive = anybody_alive(watch);
         }
-        reader = pause_shortly(watch);
+        reader = pause_shortly(watch, pause);
     }
     return error >= 0 && reader ? drain(watch) : error < 0 ? error : 0;
 }

@@ -52,7 +52,8 @@ struct recording_decoder {
     uint64_t *values, *arguments; /* by stream */
     uint64_t argument;            /* of all rows, if they are alike */
     bool arguments_alike;
-    uint64_t *room;
+    uint64_t *places; /* while lists are read */
+    size_t rows_room, losses_room;
     uint64_t *misses, *miss_sessions; /* rows, and numbers of sessions */
     uint32_t miss_count, miss_at;
     uint8_t session_mode, ring_mode, position_shift;
@@ -66,54 +67,68 @@ struct recording_decoder {
 
 /* ---- Memory ---- */
 
-void recording_decoder_free(struct recording_decoder *take_decoder)
+static void memory_free(struct recording_decoder *d)
 {
-    struct recording_decoder *d = take_decoder;
-    if (d == NULL) {
-        return;
-    }
     free(d->objects);
     free(d->streams);
     free(d->rings);
     free(d->sessions);
-    free(d->losses);
     free(d->changes);
     free(d->lines);
     free(d->stream_of);
     free(d->values);
     free(d->arguments);
-    free(d->room);
+    free(d->places);
     free(d->misses);
     free(d->miss_sessions);
-    free(d);
+    d->rows_room = 0;
+}
+
+void recording_decoder_free(struct recording_decoder *take_decoder)
+{
+    if (take_decoder != NULL) {
+        memory_free(take_decoder);
+        free(take_decoder->losses);
+        free(take_decoder);
+    }
 }
 
 int recording_decoder_new(struct recording_decoder **ret_decoder)
 {
-    struct recording_decoder *d = calloc(1, sizeof *d);
-    bool all = d != NULL;
-    if (all) {
-        /* as much as there can be: pages that no block needs are never there */
-        all &= (d->objects = malloc(ROWS * sizeof *d->objects)) != NULL;
-        all &= (d->streams = malloc(ROWS * sizeof *d->streams)) != NULL;
-        all &= (d->rings = malloc(ROWS * sizeof *d->rings)) != NULL;
-        all &= (d->sessions = malloc(ROWS * sizeof *d->sessions)) != NULL;
-        all &= (d->losses = malloc(RECORDING_LOSSES_MAX * sizeof *d->losses)) != NULL;
-        all &= (d->changes = malloc(ROWS * sizeof *d->changes)) != NULL;
-        all &= (d->lines = malloc(ROWS * sizeof *d->lines)) != NULL;
-        all &= (d->stream_of = malloc(ROWS * sizeof *d->stream_of)) != NULL;
-        all &= (d->values = malloc(ROWS * sizeof *d->values)) != NULL;
-        all &= (d->arguments = malloc(ROWS * sizeof *d->arguments)) != NULL;
-        all &= (d->room = malloc(ROWS * sizeof *d->room)) != NULL;
-        all &= (d->misses = malloc(ROWS * sizeof *d->misses)) != NULL;
-        all &= (d->miss_sessions = malloc(ROWS * sizeof *d->miss_sessions)) != NULL;
+    *ret_decoder = calloc(1, sizeof **ret_decoder);
+    return *ret_decoder != NULL ? 0 : -ENOMEM;
+}
+
+/* Room for what the block has: nothing in it is more than its rows. */
+static int take_memory(struct recording_decoder *d)
+{
+    size_t room = 256;
+    if (d->head.losses > d->losses_room) {
+        free(d->losses);
+        d->losses = malloc(d->head.losses * sizeof *d->losses);
+        d->losses_room = d->losses != NULL ? d->head.losses : 0;
     }
-    if (!all) {
-        recording_decoder_free(d);
-        return -ENOMEM;
+    while (room < d->head.rows) {
+        room *= 2;
     }
-    *ret_decoder = d;
-    return 0;
+    if (room > d->rows_room) {
+        memory_free(d);
+        bool all = true;
+        all &= (d->objects = malloc(room * sizeof *d->objects)) != NULL;
+        all &= (d->streams = malloc(room * sizeof *d->streams)) != NULL;
+        all &= (d->rings = malloc(room * sizeof *d->rings)) != NULL;
+        all &= (d->sessions = malloc(room * sizeof *d->sessions)) != NULL;
+        all &= (d->changes = malloc(room * sizeof *d->changes)) != NULL;
+        all &= (d->lines = malloc(room * sizeof *d->lines)) != NULL;
+        all &= (d->stream_of = malloc(room * sizeof *d->stream_of)) != NULL;
+        all &= (d->values = malloc(room * sizeof *d->values)) != NULL;
+        all &= (d->arguments = malloc(room * sizeof *d->arguments)) != NULL;
+        all &= (d->places = malloc(room * sizeof *d->places)) != NULL;
+        all &= (d->misses = malloc(room * sizeof *d->misses)) != NULL;
+        all &= (d->miss_sessions = malloc(room * sizeof *d->miss_sessions)) != NULL;
+        d->rows_room = all ? room : 0;
+    }
+    return d->rows_room != 0 && d->losses_room >= d->head.losses ? 0 : -ENOMEM;
 }
 
 /* ---- The summary ---- */
@@ -147,10 +162,10 @@ static void read_rings(struct recording_decoder *d, struct pack_in *in)
 static void read_sessions(struct recording_decoder *d, struct pack_in *in)
 {
     uint64_t low = 0;
-    unpack_column(in, d->room, d->head.sessions);
+    unpack_column(in, d->places, d->head.sessions);
     unpack_column(in, d->sessions, d->head.sessions);
     for (uint32_t i = 0; i < d->head.sessions; i++) {
-        low += d->room[i];
+        low += d->places[i];
         d->sessions[i] = d->sessions[i] << 48 | recording_session_low(low);
     }
 }
@@ -176,25 +191,26 @@ static void read_objects(struct recording_decoder *d, struct pack_in *in)
 {
     uint32_t count = d->head.objects, line = 0;
     uint64_t slot = 0;
-    unpack_column(in, d->room, count);
+    unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
-        in->bad = in->bad || d->room[i] >= RECORDING_PROGRAMS_MAX || (i > 0 && d->room[i] < d->objects[i - 1].program);
-        d->objects[i].program = (uint32_t)d->room[i];
+        in->bad = in->bad || d->places[i] >= RECORDING_PROGRAMS_MAX ||
+                  (i > 0 && d->places[i] < d->objects[i - 1].program);
+        d->objects[i].program = (uint32_t)d->places[i];
         line += i > 0 && d->objects[i].program != d->objects[i - 1].program;
         d->objects[i].line = line;
         d->objects[i].session = RECORDING_NONE;
     }
     d->line_count = count > 0 ? line + 1 : 0;
-    unpack_column(in, d->room, count);
+    unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
-        slot += pack_unzigzag(d->room[i]);
+        slot += pack_unzigzag(d->places[i]);
         in->bad = in->bad || slot > UINT32_MAX;
         d->objects[i].slot = (uint32_t)slot;
     }
-    unpack_column(in, d->room, count);
+    unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
-        in->bad = in->bad || d->room[i] > UINT32_MAX;
-        d->objects[i].generation = (uint32_t)d->room[i];
+        in->bad = in->bad || d->places[i] > UINT32_MAX;
+        d->objects[i].generation = (uint32_t)d->places[i];
     }
 }
 
@@ -202,13 +218,13 @@ static void read_streams(struct recording_decoder *d, struct pack_in *in)
 {
     uint32_t count = d->head.streams;
     uint64_t at = 0;
-    unpack_column(in, d->room, count);
+    unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count && !in->bad; i++) {
-        in->bad = d->room[i] >= d->head.objects;
+        in->bad = d->places[i] >= d->head.objects;
         if (!in->bad) {
-            const struct object *object = &d->objects[d->room[i]];
+            const struct object *object = &d->objects[d->places[i]];
             d->streams[i] = (struct stream){
-                .object = (uint32_t)d->room[i],
+                .object = (uint32_t)d->places[i],
                 .line = object->line,
                 .program = object->program,
                 .slot = object->slot,
@@ -218,25 +234,25 @@ static void read_streams(struct recording_decoder *d, struct pack_in *in)
             };
         }
     }
-    unpack_column(in, d->room, count);
+    unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
-        in->bad = in->bad || d->room[i] > UINT16_MAX;
-        d->streams[i].kind = (uint16_t)d->room[i];
+        in->bad = in->bad || d->places[i] > UINT16_MAX;
+        d->streams[i].kind = (uint16_t)d->places[i];
     }
-    unpack_column(in, d->room, count);
+    unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
-        in->bad = in->bad || d->room[i] == 0 || d->room[i] > d->head.rows - at;
+        in->bad = in->bad || d->places[i] == 0 || d->places[i] > d->head.rows - at;
         d->streams[i].at = (uint32_t)at;
-        at += in->bad ? 0 : d->room[i];
+        at += in->bad ? 0 : d->places[i];
     }
     in->bad = in->bad || at != d->head.rows;
-    unpack_column(in, d->room, count);
+    unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
-        d->streams[i].count = d->room[i];
+        d->streams[i].count = d->places[i];
     }
-    unpack_column(in, d->room, count);
+    unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
-        d->streams[i].total = d->room[i];
+        d->streams[i].total = d->places[i];
     }
 }
 
@@ -249,6 +265,10 @@ static int read_summary(struct recording_decoder *d, struct pack_in *in)
     memcpy(&d->head, head, sizeof d->head);
     if (!head_is_possible(&d->head)) {
         return -NT_EFORMAT;
+    }
+    int error = take_memory(d);
+    if (error != 0) {
+        return error;
     }
     read_rings(d, in);
     read_sessions(d, in);
@@ -307,14 +327,14 @@ static void read_session_of(struct recording_decoder *d, struct pack_in *in)
 static void read_rows(struct recording_decoder *d, struct pack_in *in)
 {
     uint32_t rows = d->head.rows;
-    unpack_column(in, d->room, rows);
+    unpack_column(in, d->places, rows);
     memset(d->stream_of, 0xff, rows * sizeof *d->stream_of);
     for (uint32_t i = 0, stream = 0, end; stream < d->head.streams && !in->bad; stream++) {
         uint64_t row = 0;
         end = stream + 1 < d->head.streams ? d->streams[stream + 1].at : rows;
         for (; i < end; i++, row++) {
-            row += d->room[i];
-            if (row >= rows || d->room[i] >= rows || d->stream_of[row] != RECORDING_NONE) {
+            row += d->places[i];
+            if (row >= rows || d->places[i] >= rows || d->stream_of[row] != RECORDING_NONE) {
                 in->bad = true;
                 break;
             }

@@ -228,9 +228,10 @@ struct reading {
 
 enum { EXPANDS = 16 }; /* bytes of lists that one byte of an entry makes, at most */
 
-static int memory_begin(struct memory *memory, size_t entry)
+/* Pages that are not there take no bytes. */
+static int memory_begin(struct memory *memory, size_t entry, bool pages)
 {
-    size_t room = entry * EXPANDS + PAGES_MAX * sizeof(void *) + NT_LAYOUT_PAGE;
+    size_t room = entry * EXPANDS + (pages ? PAGES_MAX * sizeof(void *) : 0) + NT_LAYOUT_PAGE;
     memory->used = 0;
     if (memory->room < room) {
         free(memory->bytes);
@@ -541,7 +542,7 @@ int table_tell(const uint8_t *entries, size_t size, uint32_t base, const struct 
             break;
         }
         reading.in = (struct pack_in){ entries + head, entries + entry, false };
-        result = memory_begin(&reading.memory, entry);
+        result = memory_begin(&reading.memory, entry, entries[0] == GIVEN);
         if (result == 0) {
             result = tell_entry(&reading, entries[0]);
         }
