@@ -130,6 +130,7 @@ static void follow(struct nt_source *source)
             }
         }
     }
+    (void)seen;
     nt_merge_free(merge);
 }
 
