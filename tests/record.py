@@ -26,7 +26,7 @@ NOTHING, USAGE, BAD = 1, 2, 3
 RUNS, KILLS = 40, 200  # at TEST_SCALE 1
 LIMIT = 60
 BOOT_AT = 88  # of the boot id in a log
-AGE = re.compile(rb" *(-|AGE|\b\d+(\.\d+)?(ns|us|ms|s|m|h|d))$", re.MULTILINE)  # the time since, at the end of a line
+AGE = re.compile(rb" *(-|AGE|LAST|\b\d+(\.\d+)?(ns|us|ms|s|m|h|d))$", re.MULTILINE)  # the time since, at the end of a line
 READING = (["ps"], ["ps", "--json"], ["stat"], ["stat", "--json"], ["stat", "--all", "--json"], ["session"],
            ["session", "--json"], ["events"], ["events", "--json"], ["events", "--json", "--where", "value > 100"],
            ["stat", "**/orders/read/total"])
