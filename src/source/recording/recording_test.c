@@ -66,6 +66,7 @@ static void tell_program(const struct world *world, uint32_t number, const struc
                                                .rings = 2,
                                                .objects = 3,
                                                .sessions = 4,
+                                               .remembers = 3,
                                                .forgets = true,
                                                .moving = number == 1,
                                                .state = NT_PROGRAM_EXITED,

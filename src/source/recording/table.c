@@ -76,6 +76,7 @@ void table_put_program(struct nt_buffer *out, const struct nt_source_program *pr
     put_text(out, p->program);
     put_text(out, p->name);
     put_text(out, (struct nt_bytes){ path, strlen(path) });
+    pack_number(out, p->remembers);
     entry_end(out, begin);
 }
 
@@ -315,6 +316,7 @@ static int tell_program(struct reading *reading)
     p.program = take_text(reading);
     p.name = take_text(reading);
     struct nt_bytes path = take_text(reading);
+    p.remembers = reading->in.at < reading->in.end ? take(reading) : p.forgets ? 0 : p.sessions;
     char *copy = strndup(path.data, path.size);
     if (copy == NULL) {
         return -ENOMEM;
