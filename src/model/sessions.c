@@ -13,6 +13,8 @@
 #include "model/memory.h"
 
 #define KINDS 256u
+#define SUMS_MOST (UINT32_C(1) << 20)    /* sums with what is below: so many, … */
+#define SUMS_SHARE 16u                   /* … and that many a session; beyond, sums are the least they can be */
 #define TOP_SHIFT NT_LAYOUT_SESSION_BITS /* the bits above are the same in all descendants */
 
 enum { SESSION_NEW = 1, SESSION_END = 2, SESSION_STANDING = 3 }; /* NT_SESSION_…: values of a session event */
@@ -28,6 +30,7 @@ void nt_model_sessions_fini(struct nt_model_sessions *sessions)
     free(sessions->own_kinds);
     nt_model_index_fini(&sessions->index);
     nt_model_memory_free(sessions->memory);
+    nt_model_memory_free(sessions->link_memory);
     *sessions = (struct nt_model_sessions){ 0 };
 }
 
@@ -437,7 +440,7 @@ static int kind_of(struct kinds *kinds, uint32_t program, unsigned kind, uint32_
         return 0;
     }
     if (!kinds->of[program])
-        kinds->of[program] = nt_model_memory_zero(&kinds->sessions->memory, KINDS * sizeof **kinds->of);
+        kinds->of[program] = nt_model_memory_zero(&kinds->sessions->link_memory, KINDS * sizeof **kinds->of);
     if (!kinds->of[program])
         return -ENOMEM;
     uint32_t *known = &kinds->of[program][kind % KINDS];
@@ -469,7 +472,18 @@ struct sums { /* by kind */
     size_t count, room;
 };
 
-static int sums_add(struct nt_model_sessions *sessions, struct sums *to, const struct nt_model_sum *sum)
+/* A family of a few hundred kinds in a long line of sessions would otherwise take the product of both. */
+static bool sums_take(struct nt_model_sessions *sessions, size_t room)
+{
+    size_t most = SUMS_MOST + (size_t)SUMS_SHARE * sessions->count;
+    if (room > most - sessions->below_room)
+        return false;
+    sessions->below_room += room;
+    return true;
+}
+
+/* `below`: of more than one session, for which there is not always room: -E2BIG. */
+static int sums_add(struct nt_model_sessions *sessions, struct sums *to, const struct nt_model_sum *sum, bool below)
 {
     size_t at = to->count;
     while (at > 0 && to->sums[at - 1].kind >= sum->kind)
@@ -481,7 +495,9 @@ static int sums_add(struct nt_model_sessions *sessions, struct sums *to, const s
     }
     if (to->count == to->room) {
         size_t room = to->room > 0 ? 2 * to->room : 2;
-        struct nt_model_sum *more = nt_model_memory_zero(&sessions->memory, room * sizeof *more);
+        if (below && !sums_take(sessions, room))
+            return -E2BIG;
+        struct nt_model_sum *more = nt_model_memory_zero(&sessions->link_memory, room * sizeof *more);
         if (!more)
             return -ENOMEM;
         if (to->count > 0)
@@ -520,7 +536,7 @@ static int own_sums(struct kinds *kinds, struct nt_model_session *session)
             struct nt_model_sum sum = { .count = share->sums[i].count, .total = share->sums[i].total };
             int error = kind_of(kinds, share->program, share->sums[i].kind, &sum.kind);
             if (error == 0)
-                error = sums_add(sessions, &own, &sum);
+                error = sums_add(sessions, &own, &sum, false);
             if (error != 0)
                 return error;
         }
@@ -570,8 +586,16 @@ static int sums_add_all(struct nt_model_sessions *sessions, struct sums *to, con
 {
     int error = 0;
     for (size_t i = 0; i < count && error == 0; i++)
-        error = sums_add(sessions, to, &sums[i]);
+        error = sums_add(sessions, to, &sums[i], true);
     return error;
+}
+
+/* Whose sums are all that there are of the parent's too; or NULL. */
+static const struct nt_model_session *only_child_of(const struct nt_model_sessions *sessions,
+                                                    const struct nt_model_session *parent)
+{
+    const struct nt_model_session *child = parent->child != NT_MODEL_NONE ? &sessions->sessions[parent->child] : NULL;
+    return child && child->next == NT_MODEL_NONE && parent->own_count == 0 ? child : NULL;
 }
 
 /* With what is below it, of which all is in `below` already. What a session got of others it got of those. */
@@ -583,10 +607,35 @@ static int session_sum_up(struct nt_model_sessions *sessions, struct nt_model_se
         session->all_bound = NT_MODEL_LEAST;
     if (session->child == NT_MODEL_NONE)
         return 0;
+    const struct nt_model_session *only = only_child_of(sessions, session);
+    if (only) {
+        session->all = only->all;
+        session->all_count = only->all_count;
+        return 0;
+    }
     int error = sums_add_all(sessions, below, session->own, session->own_count);
+    if (error == -E2BIG) { /* its own alone are not too many */
+        session->all_bound = NT_MODEL_LEAST;
+        return 0;
+    }
     session->all = below->sums;
     session->all_count = below->count;
     return error;
+}
+
+/* Adds what a child has, with all below it, to what is below its parent. */
+static int parent_add(struct nt_model_sessions *sessions, const struct nt_model_session *session, struct sums *below)
+{
+    struct nt_model_session *parent = &sessions->sessions[session->parent];
+    parent->below += 1 + session->below;
+    if (session->all_bound != NT_MODEL_EXACT)
+        parent->all_bound = NT_MODEL_LEAST;
+    if (only_child_of(sessions, parent))
+        return 0;
+    int error = sums_add_all(sessions, below, session->all, session->all_count);
+    if (error == -E2BIG)
+        parent->all_bound = NT_MODEL_LEAST;
+    return error == -E2BIG ? 0 : error;
 }
 
 /* From the leaves up. */
@@ -598,13 +647,8 @@ static int make_all(struct nt_model_sessions *sessions)
         uint32_t at = sessions->order[i - 1];
         struct nt_model_session *session = &sessions->sessions[at];
         error = session_sum_up(sessions, session, &sums[at]);
-        if (error != 0 || session->parent == NT_MODEL_NONE)
-            continue;
-        struct nt_model_session *parent = &sessions->sessions[session->parent];
-        parent->below += 1 + session->below;
-        if (session->all_bound != NT_MODEL_EXACT)
-            parent->all_bound = NT_MODEL_LEAST;
-        error = sums_add_all(sessions, &sums[session->parent], session->all, session->all_count);
+        if (error == 0 && session->parent != NT_MODEL_NONE)
+            error = parent_add(sessions, session, &sums[session->parent]);
     }
     free(sums);
     return error;
@@ -700,6 +744,9 @@ int nt_model_link_sessions(struct nt_model *model)
     int error = sessions ? find_parents(sessions) : -ENOMEM;
     if (error != 0)
         return error;
+    nt_model_memory_free(sessions->link_memory); /* what it was linked to before */
+    sessions->link_memory = NULL;
+    sessions->below_room = 0;
     cut_circles(sessions);
     error = make_tree(sessions);
     if (error == 0)

@@ -82,6 +82,8 @@ struct nt_model_sessions {
     uint32_t own_kind_count, own_kind_room;
     bool linked;
     struct nt_model_memory *memory;
+    struct nt_model_memory *link_memory; /* of sums, which each linking makes anew */
+    size_t below_room;                   /* sums with what is below */
 };
 
 void nt_model_sessions_fini(struct nt_model_sessions *sessions);

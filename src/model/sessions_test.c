@@ -314,6 +314,47 @@ static void as_deep_as_there_are(void **state)
     assert_int_equal(session_of(model, DEEP)->root, nt_model_session_find(model, 1));
 }
 
+/* Below each other, the last one with many kinds; each has that many events of its own. */
+static void feed_line(struct nt_model *model, uint64_t deep, uint64_t own)
+{
+    struct nt_source_sum sums[180];
+    for (uint32_t i = 0; i < 180; i++)
+        sums[i] = (struct nt_source_sum){ (uint16_t)(64 + i), 1, i };
+    for (uint64_t i = 1; i < deep; i++)
+        feed_made(model, i, i - 1, "", own);
+    feed(model, &(struct nt_source_session){
+                    .id = deep, .known = true, .parent = deep - 1, .opened_at = 1, .sums = sums, .sum_count = 180 });
+    link_all(model);
+}
+
+static void many_kinds_far_below_others(void **state)
+{
+    struct nt_model *model = *state;
+    enum { DEEP = 50000 };
+    feed_line(model, DEEP, 0);
+    assert_int_equal(session_of(model, 1)->all_count, 180);
+    assert_int_equal(session_of(model, 1)->all_bound, NT_MODEL_EXACT);
+    assert_int_equal(model->sessions->below_room, 0); /* one copy is all of theirs */
+}
+
+/* As many sums as sessions times kinds are not kept. */
+static void more_sums_than_are_kept(void **state)
+{
+    struct nt_model *model = *state;
+    enum { DEEP = 50000 };
+    feed_line(model, DEEP, 1);
+    assert_true(model->sessions->below_room < UINT64_C(40) * DEEP);
+    const struct nt_model_session *first = session_of(model, 1), *close = session_of(model, DEEP - 1);
+    struct nt_model_sum writes = nt_model_session_sum(first->all, first->all_count, WRITE);
+    assert_int_equal(first->all_bound, NT_MODEL_LEAST);
+    assert_true(writes.count >= 1 && writes.count < DEEP);
+    assert_int_equal(close->all_bound, NT_MODEL_EXACT);
+    assert_int_equal(close->all_count, 181);
+    size_t room = model->sessions->below_room;
+    assert_int_equal(nt_model_link_sessions(model), 0); /* takes no more */
+    assert_int_equal(model->sessions->below_room, room);
+}
+
 /* ---- Against sums that are made the slow way ---- */
 
 enum { MANY = 60 };
@@ -448,6 +489,8 @@ int main(void)
         TEST(descendants_that_are_forgotten),
         TEST(parents_that_cannot_be),
         TEST(as_deep_as_there_are),
+        TEST(many_kinds_far_below_others),
+        TEST(more_sums_than_are_kept),
         TEST(forests_by_chance),
         TEST(events_tell_too),
         TEST(sorted),
