@@ -354,7 +354,8 @@ static struct operand parse_operand(struct parser *parser)
             operand.column = i;
     }
     if (operand.token.kind == WORD && operand.column == NT_COLUMNS)
-        fail(parser, operand.token.at, "there is no column %.*s", shown(word), word.data);
+        fail(parser, operand.token.at, "there is no column %.*s (texts stand in single quotes)", shown(word),
+             word.data);
     next(parser);
     return operand;
 }

@@ -546,6 +546,7 @@ static const struct {
     { "value = 1 value = 2", 11, "AND, OR or the end is expected, not value" },
     { "vlaue = 1", 1, "no column vlaue" },
     { "value = vlaue", 9, "no column vlaue" },
+    { "kind = read", 8, "no column read (texts stand in single quotes)" },
     { "\xc3\xa9 = 1", 1, "byte 0xc3" },
     { "value = '\xc3\xa9\xc3\xa9'", 9, "value is a number, not a text" },
     { "node = '\xc3\xa9\xc3\xa9' x", 13, "not x" },
