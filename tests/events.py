@@ -64,6 +64,10 @@ def usage(test):
             result = events("nonsense", logs=logs)
             test.ok(result.code == NOTHING and one_line(result) and "nonsense" in result.errors,
                     "a path that matches nothing: exit 1 and one line", repr(result))
+            with follow(logs, "nonsense") as reader:
+                there = select.select([reader.process.stderr], [], [], 20)[0]
+                said = there and reader.process.stderr.readline()
+                test.equal(said, b"ntscope: nothing matches 'nonsense' so far\n", "following it says so, and goes on")
             result = events("--where", "value = 77", logs=logs)
             test.ok(result.code == NOTHING and result.out == b"", "a condition that no event meets: exit 1", repr(result))
             result = events("a//b", logs=logs)
@@ -193,6 +197,20 @@ def sessions(test):
                     return line and line["session"] == f"{later:016x}"
 
                 test.ok(scope.wait_for(seen), "one that is made later is known by its name while following")
+            counter.tell("session", made, 0)
+            counter.count(made, "read", 9)
+            with follow(logs, "--json", "--where", "session GLOB 'brief *' AND kind = 'read' OR value = 9") as reader:
+                next_line(reader)
+                brief = [int(counter.tell("new", 0, f"brief {i}".encode().hex())) for i in range(30)]
+                for session in brief:
+                    counter.tell("session", made, session)
+                    counter.count(made, "read", 8)
+                counter.tell("session", made, 0)
+                found = [next_line(reader) for _ in brief]
+                test.equal([line and line["session"] for line in found], [f"{session:016x}" for session in brief],
+                           "and so are those that are over as soon as they began")
+            text = events("--where", "value = 8", logs=logs).text
+            test.equal(re.findall("session '(.*?)'", text), [f"brief {i}" for i in range(30)], "and without following", text)
 
 
 def remotes(test):

@@ -184,6 +184,15 @@ static int take_event(struct job *job, const struct nt_merge_item *item)
 
 /* ---- The command ---- */
 
+/* What is followed may come later: it is said all the same, for a path may be mistyped. */
+static void say_unmatched(struct job *job, size_t number)
+{
+    if (!job->watch.follow)
+        nt_cli_paths_say_unmatched(job->cli, &job->paths, number, nt_lives_model(job->watch.lives));
+    else if (!nt_cli_paths_say_file(job->cli, &job->paths, number))
+        nt_cli_say_of(job->cli, "nothing matches '", job->paths.given[number], "' so far");
+}
+
 static int check_paths(struct job *job)
 {
     struct nt_model_selection selection __attribute__((cleanup(nt_model_selection_fini))) = { 0 };
@@ -191,7 +200,7 @@ static int check_paths(struct job *job)
     for (size_t i = 0; i < job->paths.count && error >= 0; i++) {
         error = nt_model_select(&selection, job->paths.parsed[i], true);
         if (error == 0)
-            nt_cli_paths_say_unmatched(job->cli, &job->paths, i, nt_lives_model(job->watch.lives));
+            say_unmatched(job, i);
     }
     return error < 0 ? error : 0;
 }
@@ -205,7 +214,7 @@ static int take_item(void *arg, const struct nt_merge_item *item)
 static int read_events(struct job *job)
 {
     const struct nt_gaps_options gaps_options = { 0 };
-    int error = job->watch.follow ? 0 : check_paths(job);
+    int error = check_paths(job);
     if (error == 0)
         error = nt_gaps_new(&gaps_options, &job->gaps);
     if (error == 0)

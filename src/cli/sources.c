@@ -225,6 +225,8 @@ static int take_session_name(void *arg, const struct nt_source_session *session)
 
 int nt_cli_sources_session_names(struct nt_source *source, struct nt_session_names *names)
 {
+    if (source->ops->session_name)
+        return 0; /* they are asked for one by one */
     const struct nt_source_sink sink = { .session = take_session_name, .arg = names };
     return nt_source_snapshot(source, &sink);
 }

@@ -33,7 +33,8 @@ enum {
 };
 /* The same as nt_cli_sources_read, of a source that is open; `how`: NT_CLI_LOOK_…. */
 int nt_cli_sources_look(struct nt_cli *cli, struct nt_source *source, unsigned how, struct nt_model *model);
-/* Adds the names of the sessions that its programs know. 0 or a negative code. */
+/* Adds the names of the sessions that its programs know, if it cannot be asked for one when it is needed. 0 or a
+   negative code. */
 int nt_cli_sources_session_names(struct nt_source *source, struct nt_session_names *names);
 /* Says that there are no logs, and where. */
 void nt_cli_sources_say_nothing(struct nt_cli *cli, const struct nt_cli_sources *sources);

@@ -21,7 +21,7 @@ enum {
     SLACK_MS = 10,      /* that an event's time may be wrong by, against ours */
     STALE_MS = 500,     /* between two looks at what may be said of objects later, at least … */
     STALE_SHARE = 50,   /* … and so many times as long as one look takes */
-    SESSIONS_MS = 1000, /* between two looks for the names of sessions, likewise */
+    NAMELESS_MS = 1000, /* for so long a session has no name: the log that has it may not have been found yet */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -45,10 +45,26 @@ uint64_t nt_cli_watch_now(int clock)
 
 /* ---- What the filter asks ---- */
 
-struct nt_bytes nt_cli_watch_session(const struct nt_cli_watch *watch, const struct nt_event *event)
+/* A name is there before any event of its session: who asks when the event has come gets it, unless the program has
+   forgotten it. It is not asked again, which it might have by then. */
+struct nt_bytes nt_cli_watch_session(struct nt_cli_watch *watch, const struct nt_event *event)
 {
-    const struct nt_bytes none = { "", 0 };
-    return watch->sessions && event->session != 0 ? nt_session_names_find(watch->sessions, event->session) : none;
+    uint64_t session = event->session;
+    struct nt_bytes name = { "", 0 };
+    if (!watch->sessions || session == 0)
+        return name;
+    name = nt_session_names_find(watch->sessions, session);
+    struct nt_cli_nameless *nameless = &watch->nameless[(session ^ session >> 48) % NT_CLI_WATCH_NAMELESS];
+    if (name.size > 0 || !watch->source->ops->session_name ||
+        (nameless->session == session && nt_cli_watch_now(CLOCK_MONOTONIC) < nameless->until))
+        return name;
+    name = (struct nt_bytes){ watch->session_room,
+                              nt_source_session_name(watch->source, session, watch->session_room) };
+    if (name.size == 0)
+        *nameless = (struct nt_cli_nameless){ session, nt_cli_watch_now(CLOCK_MONOTONIC) + NAMELESS_MS * MS };
+    else if (nt_session_names_add(watch->sessions, session, name) == 0)
+        name = nt_session_names_find(watch->sessions, session);
+    return name;
 }
 
 static size_t names_of(void *arg, const struct nt_event *event, enum nt_column column,
@@ -128,18 +144,6 @@ static int refresh(struct nt_cli_watch *watch)
     return error;
 }
 
-/* Names of sessions are kept by the programs that made them, beside sums that are much to read: so not too often. */
-static int refresh_sessions(struct nt_cli_watch *watch)
-{
-    uint64_t before = nt_cli_watch_now(CLOCK_MONOTONIC);
-    if (!watch->sessions || before < watch->sessions_at)
-        return 0;
-    int error = nt_cli_sources_session_names(watch->source, watch->sessions);
-    uint64_t after = nt_cli_watch_now(CLOCK_MONOTONIC), least = (after - before) * STALE_SHARE;
-    watch->sessions_at = after + (least > SESSIONS_MS * MS ? least : SESSIONS_MS * MS);
-    return error == -ENOMEM ? error : 0; /* what cannot be read has no names */
-}
-
 /* Whether the items name anything that another snapshot may tell of: not known, and not gone before the last one.
    0, 1 or -ENOMEM. */
 static int any_unknown(struct nt_cli_watch *watch, const struct nt_merge_item *items, size_t count)
@@ -173,8 +177,6 @@ static int take_items(struct nt_cli_watch *watch, const struct nt_merge_item *it
     int error = watch->lives ? any_unknown(watch, items, count) : 0;
     if (error > 0 || (error == 0 && count > 0 && watch->lives && is_stale(watch)))
         error = refresh(watch);
-    if (error >= 0 && count > 0 && watch->follow)
-        error = refresh_sessions(watch);
     for (size_t i = 0; i < count && error >= 0; i++)
         error = watch->item(watch->arg, &items[i]);
     return error < 0 ? error : 0;
@@ -290,11 +292,11 @@ static int follow(struct nt_cli_watch *watch)
         int pause = POLL_MS;
         uint64_t now = nt_cli_watch_now(CLOCK_REALTIME);
         error = follow_once(watch, &more, &pause);
+        if (watch->until < now && now - watch->until > 2 * NT_MERGE_HOLD_NS)
+            break; /* also if programs are faster, and there is always more */
         if (error != 0 || more)
             continue;
         (void)nt_buffer_flush(&watch->cli->out);
-        if (watch->until < now && now - watch->until > 2 * NT_MERGE_HOLD_NS)
-            break;
         if (nt_cli_watch_now(CLOCK_MONOTONIC) - looked >= ALIVE_MS * MS) {
             looked = nt_cli_watch_now(CLOCK_MONOTONIC);
             alive = anybody_alive(watch);
@@ -314,7 +316,10 @@ int nt_cli_watch_look(struct nt_cli_watch *watch, struct nt_model_path *const *p
         error = refresh(watch);
     if (error == 0 && (sessions || (watch->filter && (nt_filter_names(watch->filter) >> NT_COLUMN_SESSION & 1))))
         error = nt_session_names_new(&watch->sessions);
-    return error == 0 ? refresh_sessions(watch) : error;
+    if (error != 0 || !watch->sessions)
+        return error;
+    error = nt_cli_sources_session_names(watch->source, watch->sessions);
+    return error == -ENOMEM ? error : 0; /* what cannot be read has no names */
 }
 
 int nt_cli_watch_run(struct nt_cli_watch *watch)

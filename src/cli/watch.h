@@ -14,7 +14,14 @@
 #include "model/session_names.h"
 #include "source/merge.h"
 
-enum { NT_CLI_WATCH_ITEMS = 1024 /* in one batch */ };
+enum {
+    NT_CLI_WATCH_ITEMS = 1024,   /* in one batch */
+    NT_CLI_WATCH_NAMELESS = 1024 /* sessions of which it is remembered that they have no name */
+};
+
+struct nt_cli_nameless { /* a session */
+    uint64_t session, until;
+};
 
 struct nt_cli_watch {
     /* set by who watches */
@@ -44,10 +51,11 @@ struct nt_cli_watch {
     const struct nt_lives_program *program;
     struct nt_buffer data;
     char room[NT_MODEL_KIND_ROOM];
-    uint64_t looked_at;   /* when names were looked for, ns since 1970; 0: never */
-    uint64_t look_cost;   /* how long that took, ns */
-    uint64_t debt;        /* what was not paused for yet of that */
-    uint64_t sessions_at; /* when names of sessions will be looked for, ns of the monotonic clock */
+    uint64_t looked_at; /* when names were looked for, ns since 1970; 0: never */
+    uint64_t look_cost; /* how long that took, ns */
+    uint64_t debt;      /* what was not paused for yet of that */
+    char session_room[NT_SOURCE_SESSION_NAME];
+    struct nt_cli_nameless nameless[NT_CLI_WATCH_NAMELESS];
 };
 
 void nt_cli_watch_fini(struct nt_cli_watch *watch);
@@ -59,7 +67,7 @@ bool nt_cli_watch_matches(struct nt_cli_watch *watch, const struct nt_event *eve
 bool nt_cli_watch_may_match(struct nt_cli_watch *watch, const struct nt_event *event, const struct nt_life *life,
                             const struct nt_lives_program *program, uint32_t known);
 /* The name of the event's session, empty if there is none. */
-struct nt_bytes nt_cli_watch_session(const struct nt_cli_watch *watch, const struct nt_event *event);
+struct nt_bytes nt_cli_watch_session(struct nt_cli_watch *watch, const struct nt_event *event);
 /* Takes the first look at the source, for names. `sessions`: those of sessions too. 0 or a negative code. */
 int nt_cli_watch_look(struct nt_cli_watch *watch, struct nt_model_path *const *paths, size_t path_count, bool sessions);
 /* Hands out all there is, and while following what comes. 0 or a negative code; what is interrupted has ended well. */

@@ -207,6 +207,8 @@ struct nt_source_loss {
 
 #define NT_SOURCE_DATA 4096u /* data of one event at most */
 
+#define NT_SOURCE_SESSION_NAME 256u /* bytes of a session's name at most */
+
 /* Room for what one call of read_lane gives. */
 struct nt_source_batch {
     struct nt_event *events;
@@ -247,6 +249,9 @@ struct nt_source_ops {
     int (*read_lane)(struct nt_source *source, uint32_t lane, struct nt_source_batch *batch);
     /* Id of the thread that wrote what is at that position of a program's ring; 0: not known any more. NULL: never. */
     uint32_t (*thread)(struct nt_source *source, uint32_t program, uint32_t ring, uint64_t position);
+    /* The name of a session that one of the programs made and still remembers: how many bytes, 0: not known, or it has
+       none. NULL: never. */
+    size_t (*session_name)(struct nt_source *source, uint64_t session, char room[NT_SOURCE_SESSION_NAME]);
     /* Mandatory. NULL is ignored. */
     void (*free)(struct nt_source *take_source);
 };
@@ -265,6 +270,12 @@ static inline int nt_source_snapshot(struct nt_source *source, const struct nt_s
 static inline uint32_t nt_source_thread(struct nt_source *source, uint32_t program, uint32_t ring, uint64_t position)
 {
     return source->ops->thread ? source->ops->thread(source, program, ring, position) : 0;
+}
+
+static inline size_t nt_source_session_name(struct nt_source *source, uint64_t session,
+                                            char room[NT_SOURCE_SESSION_NAME])
+{
+    return source->ops->session_name ? source->ops->session_name(source, session, room) : 0;
 }
 
 static inline void nt_source_free(struct nt_source *take_source)

@@ -737,6 +737,18 @@ static uint32_t live_thread(struct nt_source *source, uint32_t program, uint32_t
     return live_map_state(&log->map) == 0 ? thread : 0;
 }
 
+static size_t live_name(struct nt_source *source, uint64_t session, char room[NT_SOURCE_SESSION_NAME])
+{
+    struct live_source *live = live_of(source);
+    size_t size = 0;
+    for (size_t i = 0; i < live->log_count && size == 0; i++) {
+        if (live_map_state(&live->logs[i]->map) == 0) {
+            size = live_session_name(&live->logs[i]->map, session, room);
+        }
+    }
+    return size;
+}
+
 /* ---- Masks ---- */
 
 /* A copied file looks like the log of a program elsewhere. */
@@ -795,6 +807,7 @@ static const struct nt_source_ops live_ops = {
     .lanes = live_lanes,
     .read_lane = live_read_lane,
     .thread = live_thread,
+    .session_name = live_name,
     .free = live_free,
 };
 

@@ -664,18 +664,18 @@ static size_t sums_list(struct live_sessions *sessions, uint32_t session)
 }
 
 /* Copies an entry of the table whole. False: there is none, or it is not in its place. */
-static bool entry_copy(struct live_sessions *sessions, uint64_t place, struct nt_layout_session *ret_copy)
+static bool entry_copy(struct live_map *map, uint64_t place, struct nt_layout_session *ret_copy)
 {
-    const struct nt_layout_session *shared = live_map_at(sessions->map, NT_REGION_SESSIONS, place * sizeof *shared,
+    const struct nt_layout_session *shared = live_map_at(map, NT_REGION_SESSIONS, place * sizeof *shared,
                                                          sizeof *shared);
     /* acquire: partner is the writer's release once the entry is whole */
     uint64_t id = shared != NULL ? __atomic_load_n(&shared->id, __ATOMIC_ACQUIRE) : 0;
     if (id == 0) {
         return false;
     }
-    uint64_t room = sessions->map->regions[NT_REGION_SESSIONS].size / sizeof *shared;
-    uint64_t number = (id - sessions->map->header.session_first) & SESSION_MASK;
-    uint64_t made = live_load64(&live_map_live(sessions->map)->sessions);
+    uint64_t room = map->regions[NT_REGION_SESSIONS].size / sizeof *shared;
+    uint64_t number = (id - map->header.session_first) & SESSION_MASK;
+    uint64_t made = live_load64(&live_map_live(map)->sessions);
     ret_copy->id = id;
     ret_copy->parent = live_load64(&shared->parent);
     ret_copy->opened = live_load64(&shared->opened);
@@ -687,10 +687,28 @@ static bool entry_copy(struct live_sessions *sessions, uint64_t place, struct nt
     return live_load64(&shared->id) == id && number % room == place && number < made;
 }
 
+static size_t name_size(const struct nt_layout_session *entry)
+{
+    return entry->name_size < sizeof entry->name ? entry->name_size : sizeof entry->name;
+}
+
+size_t live_session_name(struct live_map *map, uint64_t session, char room[NT_SOURCE_SESSION_NAME])
+{
+    struct nt_layout_session entry;
+    uint64_t places = map->regions[NT_REGION_SESSIONS].size / sizeof entry;
+    uint64_t number = (session - map->header.session_first) & SESSION_MASK;
+    if (places == 0 || number >= live_load64(&live_map_live(map)->sessions) ||
+        !entry_copy(map, number % places, &entry) || entry.id != session || live_map_state(map) < 0) {
+        return 0;
+    }
+    memcpy(room, entry.name, name_size(&entry));
+    return name_size(&entry);
+}
+
 static void session_describe(struct live_sessions *sessions, const struct live_clock *clock,
                              const struct nt_layout_session *entry, struct nt_source_session *session)
 {
-    size_t size = entry->name_size < sizeof sessions->name ? entry->name_size : sizeof sessions->name;
+    size_t size = name_size(entry);
     memcpy(sessions->name, entry->name, size);
     session->known = true;
     session->standing = (entry->flags & NT_SESSION_STANDS) != 0;
@@ -746,7 +764,7 @@ static int tell_known(struct telling *telling)
         uint64_t next = live_map_next(sessions->map, NT_REGION_SESSIONS, place * size) / size;
         place = next > place ? next : place;
         struct nt_layout_session entry;
-        if (place < room && entry_copy(sessions, place, &entry)) {
+        if (place < room && entry_copy(sessions->map, place, &entry)) {
             result = tell_one(telling, entry.id, live_session_find(&sessions->sums, entry.id), &entry);
         }
     }

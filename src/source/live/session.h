@@ -28,6 +28,9 @@ int live_sessions_tell(struct live_sessions *sessions, const struct live_clock *
 /* What in the log cannot be, in one line; NULL: nothing was found. Stands until the next begin. */
 const char *live_sessions_odd(const struct live_sessions *sessions);
 
+/* The name of a session that the log's program made and remembers: its size, 0: not known, or none. */
+size_t live_session_name(struct live_map *map, uint64_t session, char room[NT_SOURCE_SESSION_NAME]);
+
 /* For tests: is called between looks at the log, NULL: nothing is. */
 void live_sessions_between(struct live_sessions *sessions, void (*call)(void *arg), void *arg);
 

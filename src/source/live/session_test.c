@@ -214,6 +214,18 @@ static void names_parents_and_ends(void **state)
     assert_int_equal(sum.count, 1);
     assert_int_equal(sum.total, UINT64_MAX);
     assert_int_equal(reader->told_count, 5);
+    /* The name alone, without a look at all of them; also of one that was made since. */
+    char room[NT_SOURCE_SESSION_NAME];
+    nt_session later = nt_session_new(log, "later", 0);
+    assert_int_equal(live_session_name(&reader->map, root, room), 5);
+    assert_memory_equal(room, "GET /", 5);
+    assert_int_equal(live_session_name(&reader->map, later, room), 5);
+    assert_memory_equal(room, "later", 5);
+    assert_int_equal(live_session_name(&reader->map, without, room), 0);
+    assert_int_equal(live_session_name(&reader->map, later + 1, room), 0);
+    assert_int_equal(live_session_name(&reader->map, later ^ UINT64_C(1) << 63, room), 0);
+    assert_int_equal(live_session_name(&reader->map, UINT64_MAX, room), 0);
+    assert_int_equal(live_session_name(&reader->map, 0, room), 0);
     reader_free(reader);
     nt_log_close(log);
 }
@@ -521,6 +533,12 @@ static void hostile_entries(void **state)
         known += reader->told[i].known;
     }
     assert_int_equal(known, 2);
+    char room[NT_SOURCE_SESSION_NAME], text[LIVE_MAP_TEXT];
+    uint64_t id = build.sessions[1].id;
+    assert_int_equal(live_map_open_memory(&reader->map, build.data, BUILD_SIZE, text), 0);
+    assert_int_equal(live_session_name(&reader->map, id, room), sizeof build.sessions[1].name);
+    assert_int_equal(live_session_name(&reader->map, id + 1, room), 0);
+    assert_int_equal(live_session_name(&reader->map, id + 2, room), 0);
     reader_free(reader);
     build_fini(&build);
 }
