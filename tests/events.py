@@ -145,7 +145,7 @@ def fields(test):
                        "fields of a user-defined kind are exact in JSON")
             text = events("--where", "kind = 'order'", logs=logs).text
             test.ok(text.count("  price=18446744073709551615 change=-9223372036854775808 rate=0.10000000000000001 "
-                               "raw=00ff1b note=\"a\"\\x1b[31m\\xe2\\x80\\xae\" id=") == len(ODD),
+                               "raw=00ff1b note=\"a\\\"\\x1b[31m\\xe2\\x80\\xae\" id=") == len(ODD),
                     "and as text, where they do no harm", text[:600])
             picked = parse(events("--json", "--where", "data GLOB '*\"id\":\"0020000000000001\"*'", logs=logs))
             test.ok(len(picked) == 1 and picked[0]["value"] == 2**53 + 1, "conditions see them as JSON", repr(picked))

@@ -236,7 +236,7 @@ static void fields_are_decoded(void **state)
         "\"data\":{\"price\":18446744073709551615,\"change\":-9223372036854775808,\"rate\":0.1,\"raw\":\"00ff1b\","
         "\"note\":\"a\\\"\\u001b[0m\",\"order\":\"0000000000000abc\"}}\n");
     has(text_of(&event), "  tra\\x1bde  512  #17  total 8704  price=18446744073709551615 change=-9223372036854775808 "
-                         "rate=0.10000000000000001 raw=00ff1b note=\"a\"\\x1b[0m\" order=0000000000000abc\n");
+                         "rate=0.10000000000000001 raw=00ff1b note=\"a\\\"\\x1b[0m\" order=0000000000000abc\n");
     event.kind = USER + 1;
     has(json_of(&event), "\"kind\":\"kind-65\",");
     has(json_of(&event), "\"data\":{\"undeclared\":\"ffffffffffffffff00");

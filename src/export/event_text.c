@@ -2,6 +2,7 @@
 /* Events as text for people, one line each: time, program, object, kind, value, count, total, and then what few have:
    session, flags, fields. Columns only get wider as lines come. */
 #include <stdio.h>
+#include <string.h>
 
 #include <nt/log_layout.h>
 
@@ -83,11 +84,20 @@ static void write_amount(struct nt_buffer *out, unsigned kind, uint64_t value)
 
 /* ---- What few have ---- */
 
-/* Text in quotes, on one line, that cannot command a terminal. */
+/* Text in quotes, on one line, that cannot command a terminal, nor end the quotes and tell what is not so. */
 static void write_quoted(struct nt_buffer *out, struct nt_bytes text, char quote)
 {
     nt_buffer_byte(out, quote);
-    nt_text_append(out, text.data, text.size);
+    for (size_t from = 0, at; from < text.size; from = at) {
+        const char *found = memchr(text.data + from, quote, text.size - from);
+        at = found ? (size_t)(found - text.data) : text.size;
+        nt_text_append(out, text.data + from, at - from);
+        if (found) {
+            nt_buffer_byte(out, '\\');
+            nt_buffer_byte(out, quote);
+            at++;
+        }
+    }
     nt_buffer_byte(out, quote);
 }
 
