@@ -35,7 +35,7 @@ def usage(test):
         result = mask("orders", "+read", logs=logs)
         test.ok(result.code == NOTHING and one_line(result), "without logs: exit 1 and one line", repr(result))
         with Counter(logs) as counter:
-            counter.object("orders")
+            counter.count(counter.object("orders"), "read", 5)
             for word in ("+", "-reads", "=read,", "+all,nothing", "-\x1b[31m"):
                 result = mask("orders", word, logs=logs)
                 test.ok(result.code == USAGE and one_line(result) and b"\x1b" not in result.err,
@@ -44,6 +44,9 @@ def usage(test):
                 result = mask(path, "-read", logs=logs)
                 test.ok(result.code == NOTHING and one_line(result), f"'mask {path} -read': exit 1 and one line",
                         repr(result))
+            result = mask("orders", "read", logs=logs)
+            test.ok(result.code == 0 and result.errors.count("\n") == 1 and "'read' names kinds of events" in result.errors,
+                    "a kind without + or - is no path of an object, which is said", repr(result))
             test.equal(mask("orders", logs=logs).text, "node-1/counter/orders  +all -poll\n", "and nothing was changed")
 
 

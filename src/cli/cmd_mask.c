@@ -56,6 +56,7 @@ struct job {
     size_t objects, changed; /* that match; of these, whose mask is another now */
     uint32_t ended;          /* programs that match and have ended */
     bool bad;
+    bool told; /* why a path that matches has no masks */
 };
 
 static void job_fini(struct job *job)
@@ -250,6 +251,20 @@ static void visit_program(struct job *job, const struct nt_model_selection *sele
     }
 }
 
+/* Whether all that a path matches is kinds of objects, which have no masks of their own. 0, 1 or -ENOMEM. */
+static int is_of_kinds(struct job *job, size_t number)
+{
+    struct nt_model_selection selection __attribute__((cleanup(nt_model_selection_fini))) = { 0 };
+    int error = nt_model_selection_init(&selection, &job->model);
+    int count = error == 0 ? nt_model_select(&selection, job->paths.parsed[number], true) : error;
+    error = count > 0 ? nt_model_selection_close(&selection) : count;
+    for (uint32_t i = 0; i < job->model.object_count && error == 0; i++) {
+        if (selection.objects[i] == NT_MODEL_PICKED_WHOLE)
+            return 0;
+    }
+    return error < 0 ? error : count > 0;
+}
+
 static int select_paths(struct job *job, struct nt_model_selection *selection)
 {
     int error = nt_model_selection_init(selection, &job->model);
@@ -258,6 +273,13 @@ static int select_paths(struct job *job, struct nt_model_selection *selection)
         error = count < 0 ? count : 0;
         if (count == 0)
             nt_cli_paths_say_unmatched(job->cli, &job->paths, i, &job->model);
+        int kinds = count > 0 ? is_of_kinds(job, i) : 0;
+        error = kinds < 0 ? kinds : error;
+        if (kinds > 0) {
+            nt_cli_say_of(job->cli, "'", job->paths.given[i],
+                          "' names kinds of events: masks are objects' (+KIND, -KIND)");
+            job->told = true;
+        }
     }
     return error == 0 ? nt_model_selection_close(selection) : error;
 }
@@ -268,7 +290,7 @@ static int end(struct job *job, size_t matched)
     if (job->ended > 0)
         nt_cli_say(cli, "%u program%s that match%s ended: nothing to change there", job->ended,
                    job->ended == 1 ? "" : "s", job->ended == 1 ? "es has" : " have");
-    else if (job->objects == 0 && matched > 0 && !job->bad)
+    else if (job->objects == 0 && matched > 0 && !job->bad && !job->told)
         nt_cli_say(cli, "no open object matches");
     if (job->bad || job->paths.not_a_log)
         return NT_CLI_BAD;
