@@ -24,6 +24,8 @@ struct nt_cli {
     FILE *talk;   /* everything else */
     uint64_t now; /* ns since 1970 */
     bool damaged; /* some input was, and it was said: the exit code will tell */
+    /* Lines of what cannot be read go there instead of being said, each closed by a newline; NULL: said. */
+    struct nt_buffer *damages;
 };
 
 struct nt_cli_command {
@@ -41,6 +43,7 @@ extern const struct nt_cli_command nt_cli_stat;
 extern const struct nt_cli_command nt_cli_events;
 extern const struct nt_cli_command nt_cli_session;
 extern const struct nt_cli_command nt_cli_record;
+extern const struct nt_cli_command nt_cli_info;
 extern const struct nt_cli_command nt_cli_mask;
 extern const struct nt_cli_command nt_cli_clean;
 

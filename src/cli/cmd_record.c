@@ -299,20 +299,6 @@ static int parse_length(struct job *job)
     return NT_CLI_OK;
 }
 
-/* Files alone: there are no paths. */
-static int take_files(struct job *job, const struct nt_cli_arguments *given)
-{
-    for (int i = 0; i < given->plain_count; i++) {
-        if (!nt_cli_sources_is_file(given->plain[i])) {
-            nt_cli_say_of(job->cli, "", given->plain[i], " is neither a log nor a recording");
-            return NT_CLI_BAD;
-        }
-    }
-    job->watch.sources.files = given->plain;
-    job->watch.sources.file_count = given->plain_count;
-    return NT_CLI_OK;
-}
-
 static int run_job(struct job *job, const struct nt_cli_command *command, int count, char **arguments)
 {
     struct nt_cli_arguments given;
@@ -332,7 +318,7 @@ static int run_job(struct job *job, const struct nt_cli_command *command, int co
     if (code == NT_CLI_OK)
         code = nt_cli_watch_where(watch, job->values.where);
     if (code == NT_CLI_OK)
-        code = take_files(job, &given);
+        code = nt_cli_sources_take_files(job->cli, &given, &watch->sources);
     if (code != NT_CLI_OK)
         return code;
     name_file(job);

@@ -15,7 +15,7 @@
 #endif
 
 static const struct nt_cli_command *const commands[] = { &nt_cli_ps,     &nt_cli_stat, &nt_cli_events, &nt_cli_session,
-                                                         &nt_cli_record, &nt_cli_mask, &nt_cli_clean };
+                                                         &nt_cli_record, &nt_cli_info, &nt_cli_mask,   &nt_cli_clean };
 
 static const struct nt_cli_command *find(const char *name)
 {

@@ -27,6 +27,12 @@ struct backend {
 static void say_bad(struct nt_cli *cli, const char *path, int error, const char *text)
 {
     struct nt_buffer line = { 0 };
+    if (cli->damages) {
+        text = text && text[0] ? text : nt_error_text(error);
+        nt_text_append(cli->damages, text, strlen(text));
+        nt_buffer_byte(cli->damages, '\n');
+        return;
+    }
     nt_text_append(&line, path, strlen(path));
     nt_buffer_text(&line, ": ");
     text = text && text[0] ? text : nt_error_text(error);
@@ -99,6 +105,25 @@ static const struct backend *find_backend(const char *path)
 bool nt_cli_sources_is_file(const char *path)
 {
     return find_backend(path) != NULL;
+}
+
+bool nt_cli_sources_is_recording(const char *path)
+{
+    const struct backend *backend = find_backend(path);
+    return backend && backend->open == open_recordings;
+}
+
+int nt_cli_sources_take_files(struct nt_cli *cli, const struct nt_cli_arguments *given, struct nt_cli_sources *sources)
+{
+    for (int i = 0; i < given->plain_count; i++) {
+        if (!nt_cli_sources_is_file(given->plain[i])) {
+            nt_cli_say_of(cli, "", given->plain[i], " is neither a log nor a recording");
+            return NT_CLI_BAD;
+        }
+    }
+    sources->files = given->plain;
+    sources->file_count = given->plain_count;
+    return NT_CLI_OK;
 }
 
 /* ---- Reading ---- */

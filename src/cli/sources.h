@@ -19,6 +19,9 @@ struct nt_cli_sources {
 
 /* Whether it is a regular file that begins as one that some source reads. */
 bool nt_cli_sources_is_file(const char *path);
+bool nt_cli_sources_is_recording(const char *path);
+/* Of a command that takes files alone: all that is given. NT_CLI_OK, or after saying which is none NT_CLI_BAD. */
+int nt_cli_sources_take_files(struct nt_cli *cli, const struct nt_cli_arguments *given, struct nt_cli_sources *sources);
 /* Adds one snapshot of all to an empty model and links it. What cannot be read is said, one line each; the rest
    is read. Returns NT_CLI_OK, NT_CLI_BAD if something could not be read (the model is empty then if that was
    everything), or NT_CLI_NOTHING, without a word, if there is nothing at all. */

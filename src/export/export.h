@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "export/event.h"
+#include "export/info.h"
 #include "export/session.h"
 #include "model/objects.h"
 #include "model/path.h"
@@ -37,6 +38,8 @@ struct nt_export_format {
     void (*missing)(const struct nt_export_missing *missing, struct nt_export_lines *lines, struct nt_buffer *out);
     /* Sessions: a list, trees, or all of each. */
     void (*sessions)(const struct nt_export_sessions *input, struct nt_buffer *out);
+    /* What is in one file. */
+    void (*info)(const struct nt_export_info *info, struct nt_buffer *out);
     bool sessions_inside; /* `stat` shows all sessions where nothing is selected, if the model has them */
     bool loss_inside;     /* `stat` shows loss where people see it first; else it is told beside the output */
 };

@@ -120,6 +120,7 @@ const struct nt_export_format nt_export_json = {
     .numbers = write_numbers,
     .programs = write_programs,
     .sessions = nt_export_json_sessions,
+    .info = nt_export_json_info,
     .sessions_inside = true,
     .event = nt_export_json_event,
     .missing = nt_export_json_missing,

@@ -252,6 +252,7 @@ const struct nt_export_format nt_export_text = {
     .numbers = write_numbers,
     .programs = write_programs,
     .sessions = nt_export_text_sessions,
+    .info = nt_export_text_info,
     .event = nt_export_text_event,
     .missing = nt_export_text_missing,
     .loss_inside = true,

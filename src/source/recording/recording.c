@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <nt/error.h>
 
@@ -522,6 +523,39 @@ static int reader_init(struct reader *reader, struct recording_source *recording
         recording->source.thinned = recording->source.thinned || (reader->open && reader->file.thinned);
     }
     return error == -ENOMEM ? error : 0; /* what cannot be read was told */
+}
+
+int nt_recording_info(const char *path, struct nt_recording_info *ret_info)
+{
+    struct recording_file file;
+    struct recording_header header;
+    int error = recording_file_open(&file, path, NULL, NULL);
+    if (error != 0) {
+        return error;
+    }
+    *ret_info = (struct nt_recording_info){
+        .version = RECORDING_VERSION,
+        .ended = file.ended,
+        .thinned = file.thinned,
+        .bytes = file.size,
+        .blocks = file.places.count,
+    };
+    if (pread(file.file, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+        header.hash == recording_header_hash(&header)) {
+        ret_info->id = header.id;
+        ret_info->created = header.created;
+    }
+    for (size_t i = 0; i < file.places.count; i++) {
+        const struct recording_place *place = &file.places.places[i];
+        bool events = place->type == RECORDING_EVENTS, tables = place->type == RECORDING_TABLES;
+        ret_info->blocks -= place->type == RECORDING_DIRECTORY || place->type == RECORDING_END;
+        ret_info->event_blocks += events;
+        ret_info->event_bytes += events ? place->size : 0;
+        ret_info->table_blocks += tables;
+        ret_info->table_bytes += tables ? place->size : 0;
+    }
+    recording_file_close(&file);
+    return 0;
 }
 
 int nt_source_recording_open(const struct nt_recording_options *options, struct nt_source **ret_source)

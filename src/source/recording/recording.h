@@ -64,4 +64,19 @@ struct nt_recording_options {
    in. What cannot be opened is told. 0 or -ENOMEM. */
 int nt_source_recording_open(const struct nt_recording_options *options, struct nt_source **ret_source);
 
+/* What a recording is, whatever it holds: no block of events is read for it. */
+struct nt_recording_info {
+    uint32_t version;
+    bool ended;       /* else it was cut, or its recorder was stopped */
+    bool thinned;     /* events were left out on purpose */
+    uint64_t id;      /* of the recording; 0: its header is damaged */
+    uint64_t created; /* ns since 1970, 0 likewise */
+    uint64_t bytes;   /* of the file */
+    uint64_t blocks;  /* that were found, without directory and end */
+    uint64_t event_blocks, event_bytes;
+    uint64_t table_blocks, table_bytes;
+};
+/* 0, or a negative code: it cannot be read. */
+int nt_recording_info(const char *path, struct nt_recording_info *ret_info);
+
 #endif

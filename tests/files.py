@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands on files, recordings above all: `ntscope info` says of one what the other commands say of it, and finds each
+damage.
+
+files.py [--seed N] [--runs N]
+"""
+import argparse
+import json
+import os
+import random
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+
+import relay  # noqa: E402
+import scope  # noqa: E402
+import tap  # noqa: E402
+
+NOTHING, USAGE, BAD = 1, 2, 3
+RUNS, DAMAGES = 40, 400  # at TEST_SCALE 1
+LIMIT = 60
+
+
+def run_relay(logs, seed, **fixed):
+    options = relay.Options(seed, **fixed)
+    result = scope.run(options.command(), scope.environment(logs, NTSCOPE_KEEP="all"), limit=LIMIT)
+    if result.code != 0:
+        raise RuntimeError(f"relay {options}: {result!r}")
+    return options
+
+
+def only_logs(logs):
+    return sorted(os.path.join(logs, name) for name in os.listdir(logs) if name.endswith(".ntlog"))
+
+
+def record(path, *arguments, logs=None):
+    result = scope.ntscope("record", "-o", path, *arguments, logs=logs, limit=LIMIT)
+    if result.code != 0:
+        raise RuntimeError(f"record: {result!r}")
+    return path
+
+
+def one_line(result):
+    return result.out == b"" and result.err.count(b"\n") == 1 and result.err.startswith(b"ntscope: ")
+
+
+def read_file(path):
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def write_file(path, data):
+    with open(path, "wb") as stream:
+        stream.write(data)
+    return path
+
+
+def sum_of_events(path):
+    """Of a file, by what `events` prints: events, lost, not logged, overwritten."""
+    sums = {"events": 0, "lost": 0, "not logged": 0, "overwritten": 0, "found": 0}
+    times = []
+    for line in scope.ntscope("events", "--json", path, limit=LIMIT).out.splitlines():
+        event = json.loads(line)
+        if "reason" in event:
+            sums[event["reason"]] += event["count"]
+        else:
+            sums["events"] += 1
+            times.append(event["time"])
+    return sums, times
+
+
+# ---- info ----
+
+def info_agrees(test, seed, runs):
+    chance = random.Random(seed)
+    wrong, missing = [], 0
+    for _ in range(runs):
+        with scope.workspace() as logs:
+            options = run_relay(logs, chance.getrandbits(32))
+            path = record(os.path.join(logs, "a.ntrec"), logs=logs)
+            for name in (path, only_logs(logs)[0]):
+                result = scope.ntscope("info", "--json", name)
+                said = result.json()
+                sums, times = sum_of_events(name)
+                missing += sums["lost"] + sums["overwritten"]
+                programs = scope.ntscope("ps", "--json", name).json()["processes"]
+                sessions = scope.ntscope("session", "--json", name).json()["sessions"]
+                wanted = {"file": name, "events": sums["events"], "lost": sums["lost"] - sums["found"],
+                          "not_logged": sums["not logged"], "overwritten": sums["overwritten"], "bytes": os.path.getsize(name),
+                          "dropped": sum(program["dropped"] for program in programs), "damages": [], "thinned": False,
+                          "version": 1, "format": "recording" if name == path else "log", "sessions": len(sessions)}
+                got = {key: said[key] for key in wanted}
+                if result.code != 0 or got != wanted or len(said["processes"]) != len(programs):
+                    wrong.append(f"{options}: {name}: {got} is not {wanted}")
+                elif len({said["first"], said["last"]} ^ {min(times), max(times)}) != 0 and name == path:
+                    wrong.append(f"{options}: {said['first']} to {said['last']} is not {min(times)} to {max(times)}")
+            shown = scope.ntscope("info", path)
+            if shown.code != 0 or shown.err or f"  events     {sum_of_events(path)[0]['events']}" not in shown.text or \
+                    "the checksums of all blocks hold" not in shown.text:
+                wrong.append(f"{options}: {shown!r}")
+    test.ok(not wrong, f"info of {runs} relays says what the other commands say", *wrong[:3])
+    test.ok(missing > 0, "something was missing in some")
+
+
+def info_of_damage(test, seed, damages):
+    chance = random.Random(seed)
+    wrong = []
+    with scope.workspace() as logs:
+        run_relay(logs, seed, requests=60, churn=0)
+        path = record(os.path.join(logs, "a.ntrec"), logs=logs)
+        whole = read_file(path)
+        other = os.path.join(logs, "b.ntrec")
+        for number in range(damages):
+            data = bytearray(whole)
+            if number % 2 == 0:
+                data = data[:chance.randrange(64, len(whole))]
+                what = f"cut at {len(data)}"
+            else:
+                at = chance.randrange(8, len(whole))
+                data[at] ^= 1 << chance.randrange(8)
+                what = f"byte {at} changed"
+            result = scope.ntscope("info", "--json", write_file(other, data))
+            told = result.json()["damages"] if result.out else []
+            if result.code != BAD or not (result.err or told) or (told and not re.search(r"offset \d+|damaged", told[0])):
+                wrong.append(f"{what}: {result!r}")
+        text = scope.ntscope("info", write_file(other, whole[:len(whole) // 2]))
+        test.ok(text.code == BAD and re.search(r"checks +\d+ damage.*\n +.*offset \d+", text.text) and
+                "has no end" in text.text, "what is damaged stands there with its offset", text.text)
+    test.ok(not wrong, f"{damages} damaged recordings: each damage is found", *wrong[:3])
+
+
+def info_of_thinned(test, seed):
+    with scope.workspace() as logs:
+        run_relay(logs, seed, ring=None, cap=None)
+        path = record(os.path.join(logs, "a.ntrec"), "--where", "kind = 'read'", logs=logs)
+        said = scope.ntscope("info", "--json", path).json()
+        test.ok(said["thinned"] and said["events"] > 0, "that events were left out is said", said)
+        several = scope.ntscope("info", path, *only_logs(logs))
+        test.ok(several.code == 0 and several.text.count("\n  format ") == 1 + len(only_logs(logs)), "several files", repr(several))
+
+
+def info_usage(test, _seed):
+    with scope.workspace() as logs:
+        for arguments in ([], ["--nonsense"], ["--", "true"]):
+            result = scope.ntscope("info", *arguments)
+            test.ok(result.code == USAGE and one_line(result), f"wrong: info {' '.join(arguments)}", repr(result))
+        for name, data in (("text", b"text"), ("empty", b""), ("none", None)):
+            path = os.path.join(logs, name)
+            if data is not None:
+                write_file(path, data)
+            result = scope.ntscope("info", path)
+            test.ok(result.code == BAD and one_line(result), f"info of what is no such file: {name}", repr(result))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--runs", type=int, default=scope.scaled(RUNS, 2))
+    arguments = parser.parse_args()
+    test = tap.Tap()
+    seed = scope.base_seed(arguments.seed)
+    test.note(f"seed {seed}")
+    test.attempt("info agrees", info_agrees, test, seed, arguments.runs)
+    test.attempt("info of damage", info_of_damage, test, seed, scope.scaled(DAMAGES, 8))
+    for case in (info_of_thinned, info_usage):
+        test.attempt(case.__name__, case, test, seed)
+    test.done()
+
+
+if __name__ == "__main__":
+    main()
