@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Commands on files, recordings above all: `ntscope info` says of one what the other commands say of it, and finds each
-damage.
+damage; `ntscope check` finds what does not add up, and nothing else.
 
 files.py [--seed N] [--runs N]
 """
@@ -10,7 +10,9 @@ import json
 import os
 import random
 import re
+import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
@@ -19,6 +21,7 @@ import scope  # noqa: E402
 import tap  # noqa: E402
 
 NOTHING, USAGE, BAD = 1, 2, 3
+WRITE = 1
 RUNS, DAMAGES = 40, 400  # at TEST_SCALE 1
 LIMIT = 60
 
@@ -154,6 +157,116 @@ def info_usage(test, _seed):
             test.ok(result.code == BAD and one_line(result), f"info of what is no such file: {name}", repr(result))
 
 
+# ---- check ----
+
+def holds(result):
+    return result.code == 0 and not result.err and result.out.count(b"\n") == result.out.count(b": laws 1 and 2 hold; ") > 0
+
+
+def laws_hold(test, seed, runs):
+    """Of relays that run, that ended and that were killed, in their logs and recorded while they ran and after."""
+    chance = random.Random(seed)
+    wrong, missing = [], 0
+    for number in range(runs):
+        with scope.workspace() as logs:
+            options, path = relay.Options(chance.getrandbits(32)), os.path.join(logs, "a.ntrec")
+            env = scope.environment(logs, NTSCOPE_KEEP="all")
+            results = []
+            with scope.Program(options.command(), env) as program:
+                scope.wait_for(lambda: only_logs(logs) or program.process.poll() is not None)
+                with scope.Program([scope.NTSCOPE, "record", "-o", path], env) as recorder:
+                    time.sleep(chance.random() * 0.1)
+                    results.append(scope.ntscope("check", logs=logs))
+                    if number % 2 == 1:
+                        program.end()
+                    program.finish(LIMIT)
+                    recorder.finish(LIMIT)
+            results += [scope.ntscope("check", path), scope.ntscope("check", logs=logs),
+                        scope.ntscope("check", *only_logs(logs))]
+            results.append(scope.ntscope("check", record(path, logs=logs)))
+            missing += sum(b"; missing: " in result.out for result in results)
+            wrong += [f"{options}: {result!r}" for result in results if not holds(result)]
+    test.ok(not wrong, f"the laws hold for {runs} relays", *wrong[:3])
+    test.ok(missing > 0, "something was missing in some")
+
+
+def events_of(log):
+    return [event for event in map(json.loads, scope.ntscope("events", "--json", log).out.splitlines())
+            if "reason" not in event and event["kind"] == "write" and event["value"] > 0]
+
+
+def places(data, what):
+    at = data.find(what)
+    while at >= 0:
+        yield at
+        at = data.find(what, at + 1)
+
+
+def record_at(data, event):
+    """Where its value stands in the file."""
+    return next(at for at in places(data, struct.pack("<QQQ", event["value"], event["count"], event["total"]))
+                if at % 64 == 24 and data[at - 16] == WRITE)
+
+
+def violations_found(test, seed):
+    """Bytes of a log that has no checksums are changed: what does not add up any more is found, there and in its recording."""
+    with scope.workspace() as logs:
+        run_relay(logs, seed, requests=100, workers=1, churn=0, ring=None, cap=None, size="16:1024", **{"fork-every": 0})
+        log = next(path for path in only_logs(logs) if os.path.basename(path).startswith("source."))
+        whole, events = read_file(log), events_of(log)
+        event = events[len(events) // 2]
+        at = record_at(whole, event)
+        same = [one for one in events if one["object"] == event["object"]]
+        last, most = same[-1], max(one["value"] for one in same)
+        tally = whole.find(struct.pack("<QQQ", last["count"], last["total"], most))
+        copy = os.path.join(logs, "copy.ntlog")
+        for what, offset, said in (("a total", at + 16, "has total"), ("a count", at + 8, "comes again|has total"),
+                                   ("a tally", tally + 8, "its tally of")):
+            data = bytearray(whole)
+            data[offset] ^= 1
+            write_file(copy, data)
+            for name in (copy, record(os.path.join(logs, "copy.ntrec"), copy)):
+                result = scope.ntscope("check", name)
+                lines = [line for line in result.text.splitlines() if line.startswith("law 1: ")]
+                test.ok(result.code == 1 and any(re.search(said, line) for line in lines) and " violations; " in result.text,
+                        f"{what} changed, {name[-5:]}: law 1 does not hold", repr(result))
+        both = scope.ntscope("check", log, copy)
+        test.ok(both.code == 1 and both.text.count(": laws 1 and 2 hold; ") == 1, "of two files one does not", repr(both))
+
+
+def first_flags(test, seed):
+    """Without the mark of its first event a change of session is not known."""
+    with scope.workspace() as logs:
+        run_relay(logs, seed, requests=50, workers=1, churn=0, ring=None, cap=None, parts=1, **{"fork-every": 0, "sessions": "on"})
+        log = next(path for path in only_logs(logs) if os.path.basename(path).startswith("source."))
+        data = bytearray(read_file(log))
+        for event in events_of(log):
+            data[record_at(data, event) - 15] &= 0xfe
+        result = scope.ntscope("check", write_file(os.path.join(logs, "copy.ntlog"), data))
+        test.ok(result.code == 1 and "not marked as its first" in result.text, "marks of changes are missed", repr(result))
+
+
+def check_other(test, seed):
+    with scope.workspace() as logs:
+        run_relay(logs, seed, requests=60, churn=0)
+        path = record(os.path.join(logs, "a.ntrec"), logs=logs)
+        thinned = record(os.path.join(logs, "b.ntrec"), "--where", "count > 3", logs=logs)
+        result = scope.ntscope("check", thinned)
+        test.ok(result.code == 0 and "left out on purpose" in result.text, "what was left out is not held against it", repr(result))
+        whole = read_file(path)
+        codes = set()
+        for size in range(64, len(whole), max(1, len(whole) // 20)):
+            result = scope.ntscope("check", write_file(os.path.join(logs, "c.ntrec"), whole[:size]))
+            codes.add((result.code, "law " in result.text, bool(re.search(r"offset \d+", result.errors))))
+        test.equal(codes, {(BAD, False, True)}, "of a recording that was cut nothing is said but that")
+        empty = os.path.join(logs, "empty")
+        os.mkdir(empty)
+        for arguments, code in ((["--nonsense"], USAGE), (["--", "true"], USAGE), (["/nonexistent"], BAD),
+                                (["--dir", empty], NOTHING)):
+            result = scope.ntscope("check", *arguments)
+            test.ok(result.code == code and one_line(result), f"check {' '.join(arguments)}: exit {code}", repr(result))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int)
@@ -164,7 +277,8 @@ def main():
     test.note(f"seed {seed}")
     test.attempt("info agrees", info_agrees, test, seed, arguments.runs)
     test.attempt("info of damage", info_of_damage, test, seed, scope.scaled(DAMAGES, 8))
-    for case in (info_of_thinned, info_usage):
+    test.attempt("laws hold", laws_hold, test, seed, arguments.runs)
+    for case in (info_of_thinned, info_usage, violations_found, first_flags, check_other):
         test.attempt(case.__name__, case, test, seed)
     test.done()
 

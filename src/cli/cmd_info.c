@@ -82,6 +82,8 @@ static int take_item(void *arg, const struct nt_merge_item *item)
     int error = nt_gaps_event(job->gaps, item->event);
     if (error > 0)
         take_gaps(job);
+    if (error >= 0 && nt_model_program_index(&job->model, item->event->program) != NT_MODEL_NONE)
+        error = nt_model_session_event(&job->model, item->event);
     return error < 0 ? error : 0;
 }
 
@@ -89,6 +91,9 @@ static int read_all(struct job *job)
 {
     const struct nt_gaps_options gaps_options = { 0 };
     int error = nt_gaps_new(&gaps_options, &job->gaps);
+    (void)nt_cli_sources_look(job->cli, job->watch.source, NT_CLI_LOOK_SESSIONS, &job->model);
+    if (error == 0)
+        error = nt_model_link_sessions(&job->model);
     if (error == 0)
         error = nt_cli_watch_run(&job->watch);
     if (error == 0)
@@ -96,8 +101,7 @@ static int read_all(struct job *job)
     if (error < 0)
         return error;
     take_gaps(job);
-    (void)nt_cli_sources_look(job->cli, job->watch.source, NT_CLI_LOOK_SESSIONS, &job->model);
-    return nt_model_link_sessions(&job->model);
+    return nt_model_link_sessions(&job->model); /* events told more of them */
 }
 
 /* ---- What it is ---- */
