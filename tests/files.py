@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Commands on files, recordings above all: `ntscope info` says of one what the other commands say of it, and finds each
-damage; `ntscope check` finds what does not add up, and nothing else.
+damage; `ntscope check` finds what does not add up, and nothing else; `ntscope diff`
+what happened between two moments.
 
 files.py [--seed N] [--runs N]
 """
 import argparse
+import datetime
 import json
 import os
 import random
@@ -267,6 +269,114 @@ def check_other(test, seed):
             test.ok(result.code == code and one_line(result), f"check {' '.join(arguments)}: exit {code}", repr(result))
 
 
+# ---- diff ----
+
+def without_pid(path):
+    return re.sub(r"^([^/]*/[^/]*)\.\d+(?=/|$)", r"\1", path)
+
+
+def tables(path, time):
+    """By path and kind, what `events` says had been counted up to that time, where nothing is missing."""
+    sums = {}
+    for line in scope.ntscope("events", "--json", path, limit=LIMIT).out.splitlines():
+        event = json.loads(line)
+        key = (without_pid(event["path"]), event["kind"])
+        if event.get("count") and event["time"] <= time and "reason" not in event:
+            life = sums.setdefault(key, {})
+            if event["count"] > life.get(event["object"], (0, 0))[0]:
+                life[event["object"]] = (event["count"], event["total"])
+    return {key: (sum(one[0] for one in lives.values()), sum(one[1] for one in lives.values()))
+            for key, lives in sums.items()}
+
+
+def rfc3339(time):
+    seconds, rest = divmod(time, 10 ** 9)
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:09}Z"
+
+
+def moments_agree(test, seed, runs):
+    """Two moments of a recording in which nothing is missing: what changed is what happened in between, to the byte."""
+    chance = random.Random(seed)
+    wrong, rows, new = [], 0, 0
+    for _ in range(runs):
+        with scope.workspace() as logs:
+            options = run_relay(logs, chance.getrandbits(32), ring=None, cap=None, churn=0, **{"fork-every": 0})
+            path = record(os.path.join(logs, "a.ntrec"), logs=logs)
+            said = scope.ntscope("info", "--json", path).json()
+            times = sorted(chance.randint(said["first"] - 1000, said["last"]) for _ in range(2))
+            result = scope.ntscope("diff", "--json", "--all", *(f"{path}@{rfc3339(time)}" for time in times))
+            diff = result.json()
+            wanted = [tables(path, time) for time in times]
+            got = [{(without_pid(row["path"]), row["kind"]): (row[side]["count"], row[side]["total"])
+                    for row in diff["changes"] if row[side] and row[side]["count"] > 0} for side in ("before", "after")]
+            inexact = [row for row in diff["changes"] if not row.get("exact", True) and row["kind"] != "poll"]
+            odd = [row for row in diff["changes"] if row["after"] and
+                   row["count"] != row["after"]["count"] - (row["before"] or {"count": 0})["count"]]
+            for side in range(2):  # polls are not logged, nor all that the log counts by itself
+                for key in set(wanted[side]) | set(got[side]):
+                    if key[1] not in ("poll", *relay.OWN_WORDS) and wanted[side].get(key) != got[side].get(key):
+                        wrong.append(f"{options}: {key}: {got[side].get(key)} is not {wanted[side].get(key)}")
+            if result.code not in (0, NOTHING) or inexact or odd or [one["time"] for one in (diff["from"], diff["to"])] != times:
+                wrong.append(f"{options}: {result.code} {result.err!r} {inexact[:2]} {odd[:2]}")
+            rows += len(diff["changes"])
+            new += sum(row["change"] == "new" for row in diff["changes"])
+    test.ok(not wrong, f"{runs} recordings: what changed between two moments is what happened", *wrong[:3])
+    test.ok(rows > 0 and new > 0, "something changed, something was new", f"{rows} rows, {new} new")
+
+
+def runs_compared(test, seed):
+    with scope.workspace() as logs:
+        paths = []
+        for number, requests in enumerate((60, 240)):
+            one = os.path.join(logs, str(number))
+            os.mkdir(one)
+            run_relay(one, seed, requests=requests, churn=0, workers=1, threads=1, **{"fork-every": 0, "reconnect-every": 0})
+            paths.append(record(os.path.join(logs, f"{number}.ntrec"), logs=one))
+        diff = scope.ntscope("diff", "--json", *paths).json()
+        sums = [{}, {}]
+        for side, path in enumerate(paths):
+            for line in scope.ntscope("stat", "--all", "**/disk-write/total", path).text.splitlines():
+                sums[side] = int(line.split("\t")[-1])
+        rows = [row for row in diff["changes"] if row["kind"] == "disk-write"]
+        test.ok(len(rows) == 1 and rows[0]["total"] == sums[1] - sums[0] and rows[0]["exact"] and
+                "." not in rows[0]["path"].split("/")[1], "of two runs the same object is compared", rows, sums)
+        counts = [abs(row.get("count", row["before"] and row["before"]["count"])) for row in diff["changes"]]
+        test.ok(counts == sorted(counts, reverse=True), "the largest change comes first")
+        by_total = scope.ntscope("diff", "--json", "--sort", "total", "-n", "5", *paths).json()
+        totals = [abs(row.get("total", row["before"] and row["before"]["total"])) for row in by_total["changes"]]
+        test.ok(len(totals) == 5 and totals == sorted(totals, reverse=True) and by_total["more"] == len(counts) - 5,
+                "or the largest total, and only some", by_total)
+        shown = scope.ntscope("diff", *paths)
+        test.ok(shown.code == 0 and len(shown.text.splitlines()) == 3 + len(counts), "as text, a line each", repr(shown))
+        back = scope.ntscope("diff", "--json", *reversed(paths)).json()
+        test.equal(sorted(-row["count"] for row in back["changes"] if row["after"] and row["before"]),
+                   sorted(row["count"] for row in diff["changes"] if row["after"] and row["before"]), "and back")
+        same = scope.ntscope("diff", paths[0], paths[0])
+        test.ok(same.code == NOTHING and same.text.count("\n") == 2, "nothing has changed: exit 1", repr(same))
+        log = only_logs(os.path.join(logs, "0"))[0]
+        mixed = scope.ntscope("diff", "--json", f"{log}@1970-01-01", log).json()
+        test.ok(mixed["changes"] and all(row["change"] == "new" for row in mixed["changes"]),
+                "of a log file too: before the beginning there was nothing", mixed["changes"][:2])
+
+
+def diff_usage(test, seed):
+    with scope.workspace() as logs:
+        run_relay(logs, seed, requests=60, churn=0)
+        path = record(os.path.join(logs, "a.ntrec"), logs=logs)
+        odd = write_file(os.path.join(logs, "b@2024-05-01"), read_file(path))
+        result = scope.ntscope("diff", odd, f"{odd}@2024-05-01")
+        test.ok(result.code == 0, "a file with @ in its name", repr(result))
+        for arguments, code in (([], USAGE), ([path], USAGE), ([path] * 3, USAGE), ([path, path, "--sort", "x"], USAGE),
+                                ([path, path, "-n", "x"], USAGE), ([path, path + "@soon"], USAGE), ([path, "none"], BAD),
+                                ([path, "none@-5s"], BAD), ([path, "--", path], USAGE)):
+            result = scope.ntscope("diff", *arguments)
+            test.ok(result.code == code and one_line(result), f"wrong: diff {' '.join(map(os.path.basename, arguments))}",
+                    repr(result))
+        whole = read_file(path)
+        cut = scope.ntscope("diff", path, write_file(os.path.join(logs, "c.ntrec"), whole[:len(whole) - 200]))
+        test.ok(cut.code == BAD and re.search(r"offset \d+", cut.errors), "one that was cut is read as far as it goes", repr(cut))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int)
@@ -277,8 +387,9 @@ def main():
     test.note(f"seed {seed}")
     test.attempt("info agrees", info_agrees, test, seed, arguments.runs)
     test.attempt("info of damage", info_of_damage, test, seed, scope.scaled(DAMAGES, 8))
+    test.attempt("moments agree", moments_agree, test, seed, arguments.runs)
     test.attempt("laws hold", laws_hold, test, seed, arguments.runs)
-    for case in (info_of_thinned, info_usage, violations_found, first_flags, check_other):
+    for case in (info_of_thinned, info_usage, violations_found, first_flags, check_other, runs_compared, diff_usage):
         test.attempt(case.__name__, case, test, seed)
     test.done()
 

@@ -45,6 +45,7 @@ extern const struct nt_cli_command nt_cli_session;
 extern const struct nt_cli_command nt_cli_record;
 extern const struct nt_cli_command nt_cli_info;
 extern const struct nt_cli_command nt_cli_check;
+extern const struct nt_cli_command nt_cli_diff;
 extern const struct nt_cli_command nt_cli_mask;
 extern const struct nt_cli_command nt_cli_clean;
 

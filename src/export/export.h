@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "export/diff.h"
 #include "export/event.h"
 #include "export/info.h"
 #include "export/session.h"
@@ -40,6 +41,8 @@ struct nt_export_format {
     void (*sessions)(const struct nt_export_sessions *input, struct nt_buffer *out);
     /* What is in one file. */
     void (*info)(const struct nt_export_info *info, struct nt_buffer *out);
+    /* What changed from one moment to another. */
+    void (*diff)(const struct nt_export_diff *input, struct nt_buffer *out);
     bool sessions_inside; /* `stat` shows all sessions where nothing is selected, if the model has them */
     bool loss_inside;     /* `stat` shows loss where people see it first; else it is told beside the output */
 };

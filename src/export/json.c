@@ -121,6 +121,7 @@ const struct nt_export_format nt_export_json = {
     .programs = write_programs,
     .sessions = nt_export_json_sessions,
     .info = nt_export_json_info,
+    .diff = nt_export_json_diff,
     .sessions_inside = true,
     .event = nt_export_json_event,
     .missing = nt_export_json_missing,

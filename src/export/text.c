@@ -253,6 +253,7 @@ const struct nt_export_format nt_export_text = {
     .programs = write_programs,
     .sessions = nt_export_text_sessions,
     .info = nt_export_text_info,
+    .diff = nt_export_text_diff,
     .event = nt_export_text_event,
     .missing = nt_export_text_missing,
     .loss_inside = true,
