@@ -40,6 +40,7 @@ struct nt_cli_command {
 
 extern const struct nt_cli_command nt_cli_ps;
 extern const struct nt_cli_command nt_cli_stat;
+extern const struct nt_cli_command nt_cli_top;
 extern const struct nt_cli_command nt_cli_events;
 extern const struct nt_cli_command nt_cli_session;
 extern const struct nt_cli_command nt_cli_record;

@@ -14,9 +14,9 @@
 #define NT_CLI_VERSION "0.1.0"
 #endif
 
-static const struct nt_cli_command *const commands[] = { &nt_cli_ps,     &nt_cli_stat, &nt_cli_events, &nt_cli_session,
-                                                         &nt_cli_record, &nt_cli_info, &nt_cli_check,  &nt_cli_diff,
-                                                         &nt_cli_mask,   &nt_cli_clean };
+static const struct nt_cli_command *const commands[] = { &nt_cli_ps,      &nt_cli_stat,   &nt_cli_top,  &nt_cli_events,
+                                                         &nt_cli_session, &nt_cli_record, &nt_cli_info, &nt_cli_check,
+                                                         &nt_cli_diff,    &nt_cli_mask,   &nt_cli_clean };
 
 static const struct nt_cli_command *find(const char *name)
 {
