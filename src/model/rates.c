@@ -241,29 +241,6 @@ static bool is_wanted(const struct nt_rates *rates, const struct nt_rate_view *v
     return view->tree && !view->busy && row->object != rates->model.programs[row->program].root;
 }
 
-static size_t pick_rows(struct nt_rates *rates, const struct nt_rate_view *view)
-{
-    size_t size = view->filter ? strlen(view->filter) : 0, count = 0;
-    bool path_found = true;
-    const struct nt_rate_row *labelled = NULL; /* whose label is not shown yet */
-    for (size_t i = 0; i < rates->all_count; i++) {
-        const struct nt_rate_row *row = &rates->all[i];
-        bool found = size == 0 || is_found(rates, row, view->filter, size, &path_found);
-        labelled = row->label ? row : labelled;
-        if (!found || !is_wanted(rates, view, row))
-            continue;
-        rates->rows[count] = *row;
-        rates->rows[count++].label = labelled != NULL || !view->tree;
-        labelled = NULL;
-    }
-    return count;
-}
-
-struct order {
-    struct nt_rates *rates;
-    const struct nt_rate_view *view;
-};
-
 static const struct nt_source_tally *tally_of(const struct nt_rates *rates, const struct nt_rate_row *row)
 {
     return &rates->model.objects[row->object].told.tallies[row->tally];
@@ -292,6 +269,30 @@ static double number_of(const struct nt_rates *rates, const struct nt_rate_row *
     }
 }
 
+static size_t pick_rows(struct nt_rates *rates, const struct nt_rate_view *view)
+{
+    size_t size = view->filter ? strlen(view->filter) : 0, count = 0;
+    bool path_found = true;
+    const struct nt_rate_row *labelled = NULL; /* whose label is not shown yet */
+    for (size_t i = 0; i < rates->all_count; i++) {
+        const struct nt_rate_row *row = &rates->all[i];
+        bool found = size == 0 || is_found(rates, row, view->filter, size, &path_found);
+        labelled = row->label ? row : labelled;
+        if (!found || !is_wanted(rates, view, row))
+            continue;
+        rates->rows[count] = *row;
+        rates->rows[count].key = row->tally != NT_MODEL_NONE ? number_of(rates, row, view->sort) : 0;
+        rates->rows[count++].label = labelled != NULL || !view->tree;
+        labelled = NULL;
+    }
+    return count;
+}
+
+struct order {
+    struct nt_rates *rates;
+    const struct nt_rate_view *view;
+};
+
 static int compare_names(struct nt_rates *rates, const struct nt_rate_row *a, const struct nt_rate_row *b)
 {
     char rooms[2][NT_MODEL_KIND_ROOM];
@@ -303,10 +304,8 @@ static int compare_names(struct nt_rates *rates, const struct nt_rate_row *a, co
 /* Rows that are alike stay in the order of the tree, so that they do not jump about. */
 static int compare(const struct nt_rate_row *a, const struct nt_rate_row *b, const struct order *order)
 {
-    enum nt_rate_column column = order->view->sort;
-    double left = number_of(order->rates, a, column), right = number_of(order->rates, b, column);
-    int result = left != right ? (left < right ? 1 : -1) : 0;
-    if (column == NT_RATE_KIND)
+    int result = a->key != b->key ? (a->key < b->key ? 1 : -1) : 0;
+    if (order->view->sort == NT_RATE_KIND)
         result = compare_names(order->rates, a, b);
     if (order->view->reverse)
         result = -result;

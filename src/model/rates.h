@@ -17,6 +17,7 @@ struct nt_rate_row {
     uint32_t tally;      /* number among the object's own; NT_MODEL_NONE: none */
     bool label;          /* the first row of its object or program */
     double count, total; /* by second, over the last second or since the snapshot before, if that is longer */
+    double key;          /* what it was sorted by, if that is a number */
 };
 
 #define NT_RATE_COLUMN(symbol, head, text) NT_RATE_##symbol,
