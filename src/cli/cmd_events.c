@@ -155,11 +155,20 @@ static int take_gaps(struct job *job)
     return 0;
 }
 
+/* Of a life of which some events were left out no count is missing. */
+static int see_counts(struct job *job, const struct nt_event *event)
+{
+    struct nt_source *source = job->watch.source;
+    bool complete =
+        !job->watch.selected || source->ops->complete(source, event->program, event->object, event->generation);
+    return complete ? nt_gaps_event(job->gaps, event) : nt_gaps_pass(job->gaps, event->time);
+}
+
 static int take_event(struct job *job, const struct nt_merge_item *item)
 {
     struct nt_event event = *item->event;
     event.flags |= (uint16_t)((item->late ? NT_EVENT_LATE : 0) | (item->ahead ? NT_EVENT_AHEAD : 0));
-    int error = nt_gaps_event(job->gaps, &event);
+    int error = see_counts(job, &event);
     if (error > 0)
         error = take_gaps(job);
     if (error < 0)
@@ -207,6 +216,12 @@ static int check_paths(struct job *job)
 
 static int take_item(void *arg, const struct nt_merge_item *item)
 {
+    struct job *job = arg;
+    int error = item->passed != 0 ? nt_gaps_pass(job->gaps, item->passed) : 0;
+    if (error > 0)
+        error = take_gaps(job);
+    if (error < 0)
+        return error;
     return item->event ? take_event(arg, item) : take_loss(arg, item->loss);
 }
 
@@ -217,6 +232,8 @@ static int read_events(struct job *job)
     int error = check_paths(job);
     if (error == 0)
         error = nt_gaps_new(&gaps_options, &job->gaps);
+    if (error == 0 && !job->watch.follow)
+        error = nt_cli_watch_select(&job->watch, job->paths.count > 0, job->since, job->until);
     if (error == 0)
         error = nt_cli_watch_run(&job->watch);
     if (error == 0)

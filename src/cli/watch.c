@@ -322,6 +322,42 @@ int nt_cli_watch_look(struct nt_cli_watch *watch, struct nt_model_path *const *p
     return error == -ENOMEM ? error : 0; /* what cannot be read has no names */
 }
 
+#define COLUMNS_OF_LIVES                                                                            \
+    (1u << NT_COLUMN_LOG | 1u << NT_COLUMN_PROCESS | 1u << NT_COLUMN_NODE | 1u << NT_COLUMN_OBJECT | \
+     1u << NT_COLUMN_PATH)
+
+/* Whether the condition and the paths leave anything of that life, of which no more is known. */
+static int wants_life(void *arg, uint32_t program, uint32_t object, uint32_t generation)
+{
+    struct nt_cli_watch *watch = arg;
+    const struct nt_event event = { .program = program, .object = object, .generation = generation };
+    const struct nt_life *life = nt_lives_find(watch->lives, program, object, generation);
+    if (!life)
+        return -ENOMEM;
+    return nt_life_may_be_picked(watch->lives, life) &&
+           nt_cli_watch_may_match(watch, &event, life, life->program, COLUMNS_OF_LIVES);
+}
+
+int nt_cli_watch_select(struct nt_cli_watch *watch, bool paths, uint64_t since, uint64_t until)
+{
+    struct nt_filter_bounds bounds = { .until = UINT64_MAX };
+    int error = watch->filter ? nt_filter_bounds(watch->filter, &bounds) : 0;
+    if (error != 0)
+        return error;
+    bool lives = paths || (watch->filter && (nt_filter_columns(watch->filter) & COLUMNS_OF_LIVES) != 0);
+    const struct nt_source_wanted wanted = {
+        .since = since > bounds.since ? since : bounds.since,
+        .until = until < bounds.until ? until : bounds.until,
+        .sessions = bounds.sessions,
+        .session_count = bounds.session_count,
+        .life = lives ? wants_life : NULL,
+        .arg = watch,
+    };
+    error = nt_source_select(watch->source, &wanted);
+    watch->selected = error > 0;
+    return error < 0 ? error : 0;
+}
+
 int nt_cli_watch_run(struct nt_cli_watch *watch)
 {
     const struct nt_merge_options options = { .no_hold = !watch->follow };

@@ -42,6 +42,7 @@ struct nt_cli_watch {
     struct nt_lives *lives;            /* NULL: no names are asked for */
     struct nt_session_names *sessions; /* likewise */
     int code;                          /* of what could not be read */
+    bool selected;                     /* not all events come, see nt_cli_watch_select */
 
     /* its own */
     struct nt_merge *merge;
@@ -70,6 +71,9 @@ bool nt_cli_watch_may_match(struct nt_cli_watch *watch, const struct nt_event *e
 struct nt_bytes nt_cli_watch_session(struct nt_cli_watch *watch, const struct nt_event *event);
 /* Takes the first look at the source, for names. `sessions`: those of sessions too. 0 or a negative code. */
 int nt_cli_watch_look(struct nt_cli_watch *watch, struct nt_model_path *const *paths, size_t path_count, bool sessions);
+/* Before it is run, unless it follows: lets the source leave out what the condition, the paths of nt_cli_watch_look and
+   the times rule out, whether it is an event or one that is missing. 0 or a negative code. */
+int nt_cli_watch_select(struct nt_cli_watch *watch, bool paths, uint64_t since, uint64_t until);
 /* Hands out all there is, and while following what comes. 0 or a negative code; what is interrupted has ended well. */
 int nt_cli_watch_run(struct nt_cli_watch *watch);
 

@@ -4,6 +4,7 @@
    true: so a comparison with NULL simply is not true. And likewise it is not false of "not false" and false. */
 #include "event/filter.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,6 +273,101 @@ uint32_t nt_filter_names(const struct nt_filter *filter)
             columns |= UINT32_C(1) << step->column;
     }
     return columns;
+}
+
+uint32_t nt_filter_columns(const struct nt_filter *filter)
+{
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < filter->step_count; i++) {
+        const struct filter_step *step = &filter->steps[i];
+        columns |= UINT32_C(1) << step->column | (step->other < NT_COLUMNS ? UINT32_C(1) << step->other : 0);
+    }
+    return columns;
+}
+
+/* ---- What must hold ---- */
+
+/* Whether the condition can be true although that step does not hold. `room`: for
+   twice as many numbers as there are steps, and a mark each. */
+static bool is_true_without(const struct nt_filter *filter, uint32_t without, uint32_t *room, bool *seen)
+{
+    uint32_t count = 0;
+    memset(seen, 0, filter->step_count * sizeof *seen);
+    room[count++] = filter->start;
+    while (count > 0) {
+        uint32_t at = room[--count];
+        if (at == FILTER_ACCEPT)
+            return true;
+        if (at >= filter->step_count || seen[at])
+            continue;
+        const struct filter_step *step = &filter->steps[at];
+        seen[at] = true;
+        room[count++] = step->on_false;
+        if (at != without)
+            room[count++] = step->on_true;
+    }
+    return false;
+}
+
+static void bound_time(const struct filter_step *step, struct nt_filter_bounds *bounds)
+{
+    uint64_t since = 0, until = UINT64_MAX, number = step->number;
+    if (step->operation == FILTER_EQUAL && !step->negate)
+        since = until = number;
+    else if (step->operation == FILTER_LESS && step->negate)
+        since = number;
+    else if (step->operation == FILTER_LESS)
+        until = number > 0 ? number - 1 : 0;
+    else if (step->operation == FILTER_LESS_EQUAL && step->negate)
+        since = number < UINT64_MAX ? number + 1 : number;
+    else if (step->operation == FILTER_LESS_EQUAL)
+        until = number;
+    bounds->since = since > bounds->since ? since : bounds->since;
+    bounds->until = until < bounds->until ? until : bounds->until;
+}
+
+static void bound_session(const struct nt_filter *filter, const struct filter_step *step,
+                          struct nt_filter_bounds *bounds)
+{
+    bool set = step->operation == FILTER_SET;
+    size_t count = set ? step->number_count : 1;
+    if (count == 0 || (bounds->session_count > 0 && bounds->session_count <= count))
+        return;
+    bounds->session_count = count;
+    bounds->sessions = set ? filter->numbers + step->numbers : &step->number;
+}
+
+static bool is_bound(const struct filter_step *step)
+{
+    if (step->other != NT_COLUMNS || step->operation == FILTER_NULL || step->operation == FILTER_GLOB)
+        return false;
+    if (step->column == NT_COLUMN_TIME)
+        return step->operation != FILTER_SET;
+    return step->column == NT_COLUMN_SESSION && !step->negate && step->text_count == 0 &&
+           (step->operation == FILTER_SET || step->operation == FILTER_EQUAL);
+}
+
+int nt_filter_bounds(const struct nt_filter *filter, struct nt_filter_bounds *ret_bounds)
+{
+    struct nt_filter_bounds bounds = { .until = UINT64_MAX };
+    uint32_t *room = calloc(2 * (size_t)filter->step_count + 2, sizeof *room);
+    bool *seen = calloc(filter->step_count + 1, sizeof *seen);
+    for (uint32_t i = 0; room && seen && i < filter->step_count; i++) {
+        const struct filter_step *step = &filter->steps[i];
+        if (!is_bound(step) || is_true_without(filter, i, room, seen))
+            continue;
+        if (step->column == NT_COLUMN_TIME)
+            bound_time(step, &bounds);
+        else
+            bound_session(filter, step, &bounds);
+    }
+    bool all = room && seen;
+    free(room);
+    free(seen);
+    if (!all)
+        return -ENOMEM;
+    *ret_bounds = bounds;
+    return 0;
 }
 
 void nt_filter_free(struct nt_filter *take_filter)

@@ -54,6 +54,16 @@ int nt_filter_new(const char *text, size_t size, uint64_t now, struct nt_filter 
 void nt_filter_free(struct nt_filter *take_filter);
 /* 1 << column of those whose names it asks for. */
 uint32_t nt_filter_names(const struct nt_filter *filter);
+/* 1 << column of those that it looks at. */
+uint32_t nt_filter_columns(const struct nt_filter *filter);
+/* What must hold of an event for the condition to be true: a time within, both included, and one of the sessions, in
+   order, that are the filter's; session_count 0: any. 0 or -ENOMEM. */
+struct nt_filter_bounds {
+    uint64_t since, until;
+    const uint64_t *sessions;
+    size_t session_count;
+};
+int nt_filter_bounds(const struct nt_filter *filter, struct nt_filter_bounds *ret_bounds);
 /* Whether the condition is true of the event: neither false nor NULL. */
 bool nt_filter_match(const struct nt_filter *filter, const struct nt_event *event,
                      const struct nt_filter_context *context);

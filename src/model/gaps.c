@@ -654,6 +654,13 @@ int nt_gaps_event(struct nt_gaps *gaps, const struct nt_event *event)
     return (int)(gaps->ready_count - gaps->ready_first);
 }
 
+int nt_gaps_pass(struct nt_gaps *gaps, uint64_t time)
+{
+    int error = ready_grow(gaps, ROOM_READY);
+    error = error != 0 ? error : expire(gaps, time);
+    return error != 0 ? error : (int)(gaps->ready_count - gaps->ready_first);
+}
+
 int nt_gaps_flush(struct nt_gaps *gaps)
 {
     while (gaps->waiting.first != NONE) {

@@ -59,6 +59,8 @@ void nt_gaps_free(struct nt_gaps *take_gaps);
 
 /* The next event, before it is shown. Returns how many gaps are to be taken first, or -ENOMEM. */
 int nt_gaps_event(struct nt_gaps *gaps, const struct nt_event *event);
+/* Events up to that time went by that are not given, as nothing is missing of what they are of. Likewise. */
+int nt_gaps_pass(struct nt_gaps *gaps, uint64_t time);
 /* No more events: what was waited for is told. Returns how many gaps are to be taken. Events may come again after. */
 int nt_gaps_flush(struct nt_gaps *gaps);
 /* The next gap that was found, in order; false: no more. */

@@ -380,6 +380,15 @@ bool nt_life_picked(const struct nt_lives *lives, const struct nt_life *life, un
     return false;
 }
 
+bool nt_life_may_be_picked(const struct nt_lives *lives, const struct nt_life *life)
+{
+    const struct entry *entry = (const void *)life; /* its first member */
+    bool may = entry->whole;
+    for (size_t i = 0; i < lives->path_count && !may; i++)
+        may = nt_model_path_near_end(lives->paths[i], entry->near[i]) != 0;
+    return may;
+}
+
 /* ---- Lives ---- */
 
 static bool fill_unknown(struct nt_lives *lives, struct entry *entry)

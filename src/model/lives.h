@@ -62,5 +62,7 @@ const struct nt_source_kind *nt_life_declared(const struct nt_life *life, unsign
 struct nt_bytes nt_life_kind(const struct nt_life *life, unsigned kind, char room[NT_MODEL_KIND_ROOM]);
 /* Whether the paths pick that kind of it: the object, something above it, or the kind itself. */
 bool nt_life_picked(const struct nt_lives *lives, const struct nt_life *life, unsigned kind);
+/* Whether they may pick any kind of it. */
+bool nt_life_may_be_picked(const struct nt_lives *lives, const struct nt_life *life);
 
 #endif

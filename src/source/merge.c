@@ -40,6 +40,7 @@ struct run {
     const struct nt_event *at, *end; /* `at` stays: it is the first one */
     struct nt_merge_loss *losses;
     uint32_t loss_at, loss_count;
+    uint64_t passed; /* time of what was left out before it */
 };
 
 struct lane {
@@ -74,6 +75,7 @@ struct nt_merge {
     uint64_t ahead_from; /* later times are ahead */
     uint64_t high;       /* latest time that came out and was not ahead */
     uint64_t previous;   /* time that came out last */
+    uint64_t passed;     /* time of what was left out since */
     struct segment *current, *spare;
     size_t spare_count;
     struct run *retired; /* items may point to them until the next call */
@@ -268,9 +270,13 @@ static void run_ring(const struct run *run, uint32_t *ret_program, uint32_t *ret
 }
 
 /* A lane's number may be given to another ring. */
-static void lane_begin_run(struct lane *lane, const struct run *run)
+static void lane_begin_run(struct nt_merge *merge, struct lane *lane, const struct run *run)
 {
     uint32_t program, ring;
+    if (run->passed != 0) { /* what it would have made late is late all the same */
+        merge->passed = run->passed > merge->passed ? run->passed : merge->passed;
+        merge->high = run->passed > merge->high ? run->passed : merge->high;
+    }
     run_ring(run, &program, &ring);
     if (program != lane->program || ring != lane->ring) {
         lane->program = program;
@@ -305,7 +311,7 @@ static void lane_next_run(struct nt_merge *merge, struct lane *lane)
     lane_pop(merge, lane);
     lane->at = lane->end = NULL;
     if (lane->first != NULL) {
-        lane_begin_run(lane, lane->first);
+        lane_begin_run(merge, lane, lane->first);
         lane->at = lane->first->at;
         lane->end = lane->first->end;
     }
@@ -363,13 +369,13 @@ static bool lane_settle(struct nt_merge *merge, struct lane *lane)
     return false;
 }
 
-static void lane_push(struct lane *lane, struct run *run)
+static void lane_push(struct nt_merge *merge, struct lane *lane, struct run *run)
 {
     if (lane->last != NULL) {
         lane->last->next = run;
     } else {
         lane->first = run;
-        lane_begin_run(lane, run);
+        lane_begin_run(merge, lane, run);
         lane->at = run->at;
         lane->end = run->end;
     }
@@ -389,6 +395,7 @@ static void run_fill(struct run *run, struct segment *segment, const struct nt_s
     run->end = batch->events + count;
     run->losses = segment->losses + segment->losses_used;
     run->loss_count = (uint32_t)batch->loss_count;
+    run->passed = batch->passed;
     for (uint32_t i = 0; i < run->loss_count; i++) {
         const struct nt_source_loss *lost = &batch->losses[i];
         run->losses[i] = (struct nt_merge_loss){ *lost, lost->from_time, lost->to_time };
@@ -425,7 +432,7 @@ static int lane_read(struct nt_merge *merge, uint32_t number)
     }
     run_fill(run, segment, &batch, (uint32_t)count);
     merge->stats.held += (size_t)count;
-    lane_push(lane, run);
+    lane_push(merge, lane, run);
     return 0;
 }
 
@@ -557,8 +564,11 @@ static int put_top(struct nt_merge *merge, uint64_t due, struct nt_merge_item *i
 {
     uint32_t number = merge->heap[0].lane;
     struct lane *lane = &merge->lanes[number];
+    uint64_t passed = merge->passed;
+    merge->passed = 0;
     if (lane->loss == NULL) {
         put_event(merge, lane, due, item);
+        item->passed = passed;
         const struct nt_event *next = lane->at + 1;
         if (next < lane->end &&
             (lane->stop != NULL ? next < lane->stop
@@ -574,7 +584,7 @@ static int put_top(struct nt_merge *merge, uint64_t due, struct nt_merge_item *i
         lane->position = lane->at->position + 1;
         lane->at = next;
     } else {
-        *item = (struct nt_merge_item){ .loss = lane->loss };
+        *item = (struct nt_merge_item){ .loss = lane->loss, .passed = passed };
         merge->stats.losses++;
         merge->stats.lost += lane->loss->lost.count;
         lane->position = lane->loss->lost.to;

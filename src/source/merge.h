@@ -44,6 +44,7 @@ struct nt_merge_item {
     bool late;  /* earlier than something that came out before it: without this mark time never goes back */
     bool ahead; /* more than a second ahead of `now`: comes in its ring's order; what follows is not late for it, but
                    for the one that comes next */
+    uint64_t passed; /* the latest time of events that the source left out just before it, 0: none */
 };
 
 struct nt_merge_stats {

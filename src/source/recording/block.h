@@ -15,7 +15,28 @@
 #include "source/merge.h"
 #include "source/recording/format.h"
 
-/* What a summary begins with. */
+/* Parts of a summary, one behind the other after its head, each with a hash of its own. */
+enum recording_section {
+    RECORDING_LISTS, /* rings, threads, losses */
+    RECORDING_SESSIONS,
+    RECORDING_OBJECTS,
+    RECORDING_STREAMS, /* and which objects' counts have gaps */
+    RECORDING_COLUMNS, /* what the groups of the body have in common, and where these are */
+    RECORDING_SECTIONS
+};
+
+enum {
+    /* Times go back in the block, or to before the greatest of those before it. */
+    RECORDING_UNSORTED = 1u,
+    /* Missing counts may come later, or counts twice: of shared objects, or odd ones. */
+    RECORDING_UNSTEADY = 2u,
+    /* Of some objects counts are missing before it or in it. */
+    RECORDING_GAPS = 4u,
+    /* More streams than are followed came so far: of those that came long ago it is not known. */
+    RECORDING_VAST = 8u,
+};
+
+/* What a summary begins with; its hash is that of the block's summary. */
 struct recording_head {
     uint32_t rows, losses;
     uint64_t first, last;                 /* least and greatest time of the events */
@@ -23,8 +44,13 @@ struct recording_head {
     uint32_t objects, streams, rings, sessions; /* in the lists that follow; a stream is a kind on an object */
     uint32_t changes;                           /* of the threads that rings belong to */
     uint32_t data;                              /* bytes of fields */
+    uint32_t flags;
+    uint32_t gaps; /* objects that have some */
+    uint32_t sizes[RECORDING_SECTIONS];
+    uint32_t spare;
+    uint64_t hashes[RECORDING_SECTIONS];
 };
-_Static_assert(sizeof(struct recording_head) == 64, "drawn in docs/format.md");
+_Static_assert(sizeof(struct recording_head) == 136, "drawn in docs/format.md");
 
 /* ---- Making ---- */
 
@@ -63,10 +89,14 @@ struct recording_decoder;
 
 int recording_decoder_new(struct recording_decoder **ret_decoder);
 void recording_decoder_free(struct recording_decoder *take_decoder);
-/* Begins a block; the parts stay where they are until the next one, with PACK_SLACK readable bytes behind each. 0,
-   -ENOMEM, or -NT_EFORMAT. */
-int recording_decoder_begin(struct recording_decoder *decoder, const uint8_t *summary, size_t summary_size,
-                            const uint8_t *body, size_t body_size);
+/* A block's parts; they stay where they are until the next one, with PACK_SLACK readable bytes behind each. The head of
+   the summary was checked, nothing else is. */
+struct recording_parts {
+    const uint8_t *summary, *body;
+    size_t summary_size, body_size;
+};
+/* Begins a block, of which all is checked first. 0, -ENOMEM, or -NT_EFORMAT. */
+int recording_decoder_begin(struct recording_decoder *decoder, const struct recording_parts *parts);
 const struct recording_head *recording_decoder_head(const struct recording_decoder *decoder);
 /* Up to `room` events that follow; their data are in the body. How many, 0: no more, or -NT_EFORMAT. */
 int recording_decoder_next(struct recording_decoder *decoder, struct nt_event *events, size_t room);
@@ -74,5 +104,29 @@ int recording_decoder_next(struct recording_decoder *decoder, struct nt_event *e
 uint32_t recording_decoder_at(const struct recording_decoder *decoder);
 const struct recording_loss *recording_decoder_losses(const struct recording_decoder *decoder);
 const struct recording_thread *recording_decoder_threads(const struct recording_decoder *decoder);
+
+/* ---- Reading some of it: what is not needed is neither read nor checked ---- */
+
+struct recording_object {
+    uint32_t program, slot, generation;
+};
+
+/* Rings, threads and losses alone: no rows. */
+int recording_decoder_lists(struct recording_decoder *decoder, const struct recording_parts *parts);
+/* Whether one of the sessions, which are in the order of their low 48 bits, is in it: 1 or 0, -ENOMEM or
+   -NT_EFORMAT. */
+int recording_decoder_has_session(struct recording_decoder *decoder, const struct recording_parts *parts,
+                                  const uint64_t *sessions, size_t count);
+/* The block's objects, and the places of those that have gaps; they stand until the next call of any. */
+int recording_decoder_objects(struct recording_decoder *decoder, const struct recording_parts *parts,
+                              const struct recording_object **ret_objects);
+int recording_decoder_gaps(struct recording_decoder *decoder, const struct recording_parts *parts,
+                           const uint32_t **ret_places);
+/* Begins a block of which only rows of the objects come whose place is marked in `wanted`. 1: so it is; 0: it has so many
+   of them, or is such, that it must be read as a whole; -ENOMEM or -NT_EFORMAT. */
+int recording_decoder_pick(struct recording_decoder *decoder, const struct recording_parts *parts, const bool *wanted);
+/* Those rows, up to `room` of them that come before row `end`. How many, 0: no more of these, or -NT_EFORMAT. */
+int recording_decoder_next_picked(struct recording_decoder *decoder, uint32_t end, struct nt_event *events,
+                                  size_t room);
 
 #endif

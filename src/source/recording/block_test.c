@@ -14,6 +14,7 @@
 #include <nt/log_layout.h>
 
 #include "source/recording/block.h"
+#include "source/recording/mend_test.h"
 #include "source/recording/pack.h"
 
 #define MANY 4000u
@@ -23,6 +24,7 @@ struct world {
     uint32_t threads[MANY];
     uint8_t data[MANY][64];
     uint64_t seed;
+    unsigned picked; /* blocks of which some rows were read alone */
 };
 
 static struct world world;
@@ -79,10 +81,92 @@ static struct parts parts_of(struct recording_encoder *encoder)
     return parts;
 }
 
+/* As who reads them gets them, `cut` bytes short. */
+static struct recording_parts view(const struct parts *parts, size_t cut)
+{
+    return (struct recording_parts){ parts->summary, parts->body, parts->summary_size, parts->body_size - cut };
+}
+
 static void parts_free(struct parts *parts)
 {
     free(parts->summary);
     free(parts->body);
+}
+
+static bool marked[RECORDING_EVENTS_MAX];
+
+/* Marks some of the block's objects; returns how many. */
+static uint32_t mark_some(struct recording_decoder *decoder, const struct recording_parts *all)
+{
+    const struct recording_object *objects;
+    assert_int_equal(recording_decoder_objects(decoder, all, &objects), 0);
+    uint32_t count = recording_decoder_head(decoder)->objects, marks = 0;
+    unsigned share = 2 + (unsigned)(dice() % 60);
+    for (uint32_t i = 0; i < count; i++) {
+        marks += marked[i] = dice() % share == 0;
+    }
+    return marks;
+}
+
+static bool is_marked(const struct recording_object *objects, uint32_t count, const struct nt_event *event)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (objects[i].slot == event->object && objects[i].generation == event->generation &&
+            objects[i].program == event->program) {
+            return marked[i];
+        }
+    }
+    fail();
+    return false;
+}
+
+/* Rows of some objects alone are those rows of all, up to any row at a time. */
+static void pick_some(struct recording_decoder *decoder, const struct recording_parts *all, size_t count)
+{
+    static struct recording_object objects[MANY];
+    const struct recording_object *names;
+    struct nt_event events[50];
+    size_t at = 0;
+    uint32_t end = 0;
+    (void)mark_some(decoder, all);
+    assert_int_equal(recording_decoder_objects(decoder, all, &names), 0);
+    uint32_t object_count = recording_decoder_head(decoder)->objects;
+    memcpy(objects, names, object_count * sizeof *names);
+    int picked = recording_decoder_pick(decoder, all, marked);
+    assert_true(picked >= 0);
+    world.picked += picked > 0;
+    while (picked > 0 && end < count) {
+        int got;
+        end += 1 + (uint32_t)(dice() % 500);
+        end = end < count ? end : (uint32_t)count;
+        while ((got = recording_decoder_next_picked(decoder, end, events, 1 + dice() % 50)) > 0) {
+            for (int i = 0; i < got; i++, at++) {
+                while (at < end && !is_marked(objects, object_count, &world.events[at])) {
+                    at++;
+                }
+                assert_true(at < end);
+                assert_event(&events[i], &world.events[at]);
+            }
+        }
+        assert_int_equal(got, 0);
+        for (; at < end; at++) {
+            assert_false(is_marked(objects, object_count, &world.events[at]));
+        }
+    }
+}
+
+/* What has_session says is so. */
+static void ask_for_sessions(struct recording_decoder *decoder, const struct recording_parts *all, size_t count)
+{
+    for (int round = 0; round < 8; round++) {
+        uint64_t low = dice() % 2 && count > 0 ? world.events[dice() % count].session : extreme();
+        uint64_t sessions[2] = { low, (low & ((UINT64_C(1) << 48) - 1)) | (dice() % 2 ? low & ~UINT64_C(0) << 48 : 0) };
+        int has = 0;
+        for (size_t i = 0; i < count; i++) {
+            has |= world.events[i].session == sessions[0] || world.events[i].session == sessions[1];
+        }
+        assert_int_equal(recording_decoder_has_session(decoder, all, sessions, 2), has);
+    }
 }
 
 /* Bytes that the block took. */
@@ -98,8 +182,8 @@ static size_t round_trip(size_t count)
     }
     struct parts parts = parts_of(encoder);
     assert_true(recording_encoder_is_empty(encoder));
-    assert_int_equal(recording_decoder_begin(decoder, parts.summary, parts.summary_size, parts.body, parts.body_size),
-                     0);
+    const struct recording_parts all = view(&parts, 0);
+    assert_int_equal(recording_decoder_begin(decoder, &all), 0);
     assert_int_equal(recording_decoder_head(decoder)->rows, count);
     size_t at = 0;
     int got;
@@ -110,6 +194,9 @@ static size_t round_trip(size_t count)
     }
     assert_int_equal(got, 0);
     assert_int_equal(at, count);
+    pick_some(decoder, &all, count);
+    pick_some(decoder, &all, count);
+    ask_for_sessions(decoder, &all, count);
     size_t size = parts.summary_size + parts.body_size;
     parts_free(&parts);
     recording_encoder_free(encoder);
@@ -193,7 +280,8 @@ static void plausible(size_t count, unsigned odd)
         positions[ring] += 64 * slots;
         world.threads[i] = 100 + (uint32_t)ring;
         if (odd != 0 && dice() % odd == 0) {
-            junk.program = dice() % 2 ? junk.program : event->program;
+            junk.program = dice() % 2 && odd % 20 != 0 ? junk.program : event->program;
+            junk.ring = odd % 20 != 0 ? junk.ring : event->ring; /* few rings */
             *event = junk;
         }
     }
@@ -205,9 +293,10 @@ static void programs_events_come_back(void **state)
     world.seed = 2;
     for (int round = 0; round < 60; round++) {
         size_t count = dice() % MANY;
-        plausible(count, (unsigned)(round % 5 * 50));
+        plausible(count, (unsigned)(round % 5 * 45));
         (void)round_trip(count);
     }
+    assert_true(world.picked > 40);
 }
 
 static void what_follows_costs_nothing(void **state)
@@ -229,7 +318,7 @@ static void what_follows_costs_nothing(void **state)
         world.threads[i] = 9;
     }
     size_t size = round_trip(MANY);
-    assert_true(size < 700);
+    assert_true(size < 1500);
 }
 
 static struct nt_merge_loss loss_of(uint32_t i)
@@ -275,8 +364,8 @@ static void losses_and_threads_come_back(void **state)
     const struct nt_merge_loss last = { .lost = { .program = 1, .ring = NT_EVENT_NO_RING, .to = 64, .count = 1 } };
     assert_int_equal(recording_encoder_loss(encoder, &last), 0);
     struct parts parts = parts_of(encoder);
-    assert_int_equal(recording_decoder_begin(decoder, parts.summary, parts.summary_size, parts.body, parts.body_size),
-                     0);
+    const struct recording_parts all = view(&parts, 0);
+    assert_int_equal(recording_decoder_begin(decoder, &all), 0);
     assert_int_equal(recording_decoder_head(decoder)->losses, 5);
     const struct recording_loss *losses = recording_decoder_losses(decoder);
     for (uint32_t i = 0; i < 4; i++) {
@@ -296,38 +385,70 @@ static void losses_and_threads_come_back(void **state)
     recording_decoder_free(decoder);
 }
 
+/* Reads what can be read of it, and some. */
+static void read_anything(struct recording_decoder *decoder, const struct recording_parts *all)
+{
+    static struct nt_event events[MANY];
+    int got;
+    size_t rows = 0;
+    if (recording_decoder_begin(decoder, all) == 0) {
+        while ((got = recording_decoder_next(decoder, events, MANY)) > 0) {
+            rows += (size_t)got;
+        }
+        assert_true(rows <= RECORDING_EVENTS_MAX);
+    }
+    const uint32_t *gaps;
+    const struct recording_object *objects;
+    const uint64_t session = dice() % 2 ? world.events[3].session : extreme();
+    (void)recording_decoder_has_session(decoder, all, &session, 1);
+    (void)recording_decoder_gaps(decoder, all, &gaps);
+    if (recording_decoder_objects(decoder, all, &objects) != 0) {
+        return;
+    }
+    (void)mark_some(decoder, all);
+    if (recording_decoder_pick(decoder, all, marked) > 0) {
+        rows = 0;
+        while ((got = recording_decoder_next_picked(decoder, recording_decoder_head(decoder)->rows, events, MANY)) >
+               0) {
+            rows += (size_t)got;
+        }
+        assert_true(rows <= RECORDING_EVENTS_MAX);
+        world.picked++;
+    }
+}
+
 /* Whatever the bytes are, they are read within their bounds, and rows end. */
 static void damage_is_survived(void **state)
 {
     struct recording_encoder *encoder;
     struct recording_decoder *decoder;
-    static struct nt_event events[MANY];
     (void)state;
     world.seed = 5;
+    world.picked = 0;
     plausible(700, 40);
     assert_int_equal(recording_encoder_new(&encoder), 0);
     assert_int_equal(recording_decoder_new(&decoder), 0);
     for (size_t i = 0; i < 700; i++) {
         assert_int_equal(recording_encoder_event(encoder, &world.events[i], world.threads[i]), 0);
     }
-    struct parts parts = parts_of(encoder);
+    struct parts parts = parts_of(encoder), copy = { malloc(parts.summary_size + PACK_SLACK),
+                                                     malloc(parts.body_size + PACK_SLACK), parts.summary_size,
+                                                     parts.body_size };
     for (int round = 0; round < 20000; round++) {
+        memcpy(copy.summary, parts.summary, parts.summary_size + PACK_SLACK);
+        memcpy(copy.body, parts.body, parts.body_size + PACK_SLACK);
         bool summary = dice() % 2;
-        uint8_t *byte = summary ? &parts.summary[dice() % parts.summary_size] : &parts.body[dice() % parts.body_size];
-        uint8_t before = *byte;
+        uint8_t *byte = summary ? &copy.summary[dice() % parts.summary_size] : &copy.body[dice() % parts.body_size];
         *byte = (uint8_t)dice();
         size_t cut = dice() % 8 == 0 ? dice() % parts.body_size : 0;
-        if (recording_decoder_begin(decoder, parts.summary, parts.summary_size, parts.body, parts.body_size - cut) ==
-            0) {
-            int got;
-            size_t all = 0;
-            while ((got = recording_decoder_next(decoder, events, MANY)) > 0) {
-                all += (size_t)got;
-            }
-            assert_true(all <= RECORDING_EVENTS_MAX);
+        if (round % 8 != 0) {
+            recording_mend(copy.summary, copy.summary_size, copy.body, copy.body_size - cut);
         }
-        *byte = before;
+        const struct recording_parts all = view(&copy, cut);
+        read_anything(decoder, &all);
     }
+    assert_true(world.picked > 2000);
+    parts_free(&copy);
     parts_free(&parts);
     recording_encoder_free(encoder);
     recording_decoder_free(decoder);

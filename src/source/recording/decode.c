@@ -1,76 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading blocks of events, see block.h. The lists of the summary and what is stored stream by stream are unpacked at
-   once, the other columns a frame at a time, as its rows are put together. */
+   once, the other columns a group at a time, as its rows are put together. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <nt/error.h>
-#include <nt/log_layout.h>
+#include <xxhash.h>
 
-#include "source/recording/block.h"
-#include "source/recording/index.h"
-#include "source/recording/lines.h"
-#include "source/recording/pack.h"
+#include "source/recording/decoder.h"
 
-#define ROWS RECORDING_EVENTS_MAX
 #define AHEAD 8u /* rows that memory is asked for before they are read */
-
-enum { START, TIME, TICKS, RING, SESSION, POSITION, COUNT, TOTAL, MERGED, FLAGS, SETTER, DATA_SIZE, CURSORS };
-
-struct object {
-    uint32_t program, slot, generation;
-    uint32_t session;
-    uint32_t line;
-};
-
-struct stream {
-    uint64_t count, total;
-    uint32_t at; /* of its next row in the order of streams */
-    uint32_t object, line;
-    uint32_t program, slot, generation;
-    uint32_t ring, session;
-    uint16_t kind, flags;
-};
-
-struct ring {
-    uint32_t program, ring;
-    uint64_t next;
-    uint32_t session;
-};
-
-struct recording_decoder {
-    struct recording_head head;
-    struct object *objects;
-    struct stream *streams;
-    struct ring *rings;
-    uint64_t *sessions;
-    struct recording_loss *losses;
-    struct recording_thread *changes;
-    struct recording_line *lines;
-    uint32_t line_count;
-    uint32_t *stream_of;          /* by row */
-    uint64_t *values, *arguments; /* by stream */
-    uint64_t argument;            /* of all rows, if they are alike */
-    bool arguments_alike;
-    uint64_t *places; /* while lists are read */
-    size_t rows_room, losses_room;
-    uint64_t *misses, *miss_sessions; /* rows, and numbers of sessions */
-    uint32_t miss_count, miss_at;
-    uint8_t session_mode, ring_mode, position_shift;
-    struct pack_cursor cursors[CURSORS];
-    const uint64_t *frame[CURSORS];
-    const uint8_t *data, *data_end;
-    uint64_t time; /* of the row before */
-    uint64_t start;
-    uint32_t row, ring;
-};
 
 /* ---- Memory ---- */
 
 static void memory_free(struct recording_decoder *d)
 {
+    free(d->names);
     free(d->objects);
     free(d->streams);
+    free(d->stream_object);
+    free(d->gaps);
+    free(d->picked);
+    free(d->bases);
+    free(d->ring_sessions);
     free(d->rings);
     free(d->sessions);
     free(d->changes);
@@ -82,6 +34,7 @@ static void memory_free(struct recording_decoder *d)
     free(d->misses);
     free(d->miss_sessions);
     d->rows_room = 0;
+    d->objects_known.known = false;
 }
 
 void recording_decoder_free(struct recording_decoder *take_decoder)
@@ -114,6 +67,13 @@ static int take_memory(struct recording_decoder *d)
     if (room > d->rows_room) {
         memory_free(d);
         bool all = true;
+        all &= (d->names = malloc(room * sizeof *d->names)) != NULL;
+        all &= (d->stream_object = malloc(room * sizeof *d->stream_object)) != NULL;
+        all &= (d->gaps = malloc(room * sizeof *d->gaps)) != NULL;
+        all &= (d->picked = malloc(room * sizeof *d->picked)) != NULL;
+        size_t bases = room / PACK_FRAME * FEW_RINGS;
+        all &= (d->bases = malloc(bases * sizeof *d->bases)) != NULL;
+        all &= (d->ring_sessions = malloc(bases * sizeof *d->ring_sessions)) != NULL;
         all &= (d->objects = malloc(room * sizeof *d->objects)) != NULL;
         all &= (d->streams = malloc(room * sizeof *d->streams)) != NULL;
         all &= (d->rings = malloc(room * sizeof *d->rings)) != NULL;
@@ -138,35 +98,58 @@ static bool head_is_possible(const struct recording_head *head)
     return head->rows <= ROWS && head->losses <= RECORDING_LOSSES_MAX && head->objects <= head->rows &&
            head->streams <= head->rows && head->rings <= head->rows && head->sessions <= head->rows &&
            head->changes <= head->rows && head->data <= RECORDING_DATA_MAX + NT_SOURCE_DATA &&
-           (head->rows == 0) == (head->streams == 0);
+           head->gaps <= head->objects && (head->rows == 0) == (head->streams == 0);
+}
+
+int decoder_head(struct recording_decoder *d, const struct recording_parts *parts)
+{
+    uint64_t size = sizeof d->head;
+    if (parts->summary_size < sizeof d->head) {
+        return -NT_EFORMAT;
+    }
+    memcpy(&d->head, parts->summary, sizeof d->head);
+    for (int i = 0; i < RECORDING_SECTIONS; i++) {
+        size += d->head.sizes[i];
+    }
+    if (!head_is_possible(&d->head) || size != parts->summary_size) {
+        d->head = (struct recording_head){ 0 };
+        return -NT_EFORMAT;
+    }
+    d->parts = *parts;
+    d->row = d->ring = 0;
+    return take_memory(d);
+}
+
+struct pack_in decoder_section(const struct recording_decoder *d, enum recording_section section)
+{
+    const uint8_t *at = d->parts.summary + sizeof d->head;
+    for (int i = 0; i < (int)section; i++) {
+        at += d->head.sizes[i];
+    }
+    bool bad = XXH3_64bits(at, d->head.sizes[section]) != d->head.hashes[section];
+    return (struct pack_in){ at, bad ? at : at + d->head.sizes[section], bad };
+}
+
+static int end_section(const struct pack_in *in)
+{
+    return in->bad || in->at != in->end ? -NT_EFORMAT : 0;
 }
 
 static void read_rings(struct recording_decoder *d, struct pack_in *in)
 {
     for (uint32_t i = 0; i < d->head.rings; i++) {
-        struct ring *ring = &d->rings[i];
+        struct decoder_ring *ring = &d->rings[i];
         ring->program = (uint32_t)unpack_at_most(in, RECORDING_PROGRAMS_MAX - 1);
         ring->ring = (uint32_t)unpack_at_most(in, UINT32_MAX);
-        ring->next = unpack_number(in);
+        ring->first = ring->next = unpack_number(in);
         ring->session = RECORDING_NONE;
     }
     for (uint32_t i = 0; i < d->head.changes && d->head.rings > 0; i++) {
-        const struct ring *ring = &d->rings[unpack_at_most(in, d->head.rings - 1)];
+        const struct decoder_ring *ring = &d->rings[unpack_at_most(in, d->head.rings - 1)];
         d->changes[i].program = ring->program;
         d->changes[i].ring = ring->ring;
         d->changes[i].position = unpack_number(in);
         d->changes[i].thread = (uint32_t)unpack_at_most(in, UINT32_MAX);
-    }
-}
-
-static void read_sessions(struct recording_decoder *d, struct pack_in *in)
-{
-    uint64_t low = 0;
-    unpack_column(in, d->places, d->head.sessions);
-    unpack_column(in, d->sessions, d->head.sessions);
-    for (uint32_t i = 0; i < d->head.sessions; i++) {
-        low += d->places[i];
-        d->sessions[i] = d->sessions[i] << 48 | recording_session_low(low);
     }
 }
 
@@ -187,6 +170,27 @@ static void read_losses(struct recording_decoder *d, struct pack_in *in)
     }
 }
 
+int decoder_lists(struct recording_decoder *d)
+{
+    struct pack_in in = decoder_section(d, RECORDING_LISTS);
+    read_rings(d, &in);
+    read_losses(d, &in);
+    return d->head.changes > 0 && d->head.rings == 0 ? -NT_EFORMAT : end_section(&in);
+}
+
+int decoder_sessions(struct recording_decoder *d)
+{
+    struct pack_in in = decoder_section(d, RECORDING_SESSIONS);
+    uint64_t low = 0;
+    unpack_column(&in, d->places, d->head.sessions);
+    unpack_column(&in, d->sessions, d->head.sessions);
+    for (uint32_t i = 0; i < d->head.sessions; i++) {
+        low += d->places[i];
+        d->sessions[i] = d->sessions[i] << 48 | recording_session_low(low);
+    }
+    return end_section(&in);
+}
+
 static void read_objects(struct recording_decoder *d, struct pack_in *in)
 {
     uint32_t count = d->head.objects, line = 0;
@@ -194,99 +198,133 @@ static void read_objects(struct recording_decoder *d, struct pack_in *in)
     unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
         in->bad = in->bad || d->places[i] >= RECORDING_PROGRAMS_MAX ||
-                  (i > 0 && d->places[i] < d->objects[i - 1].program);
-        d->objects[i].program = (uint32_t)d->places[i];
-        line += i > 0 && d->objects[i].program != d->objects[i - 1].program;
+                  (i > 0 && d->places[i] < d->names[i - 1].program);
+        d->names[i].program = (uint32_t)d->places[i];
+        line += i > 0 && d->names[i].program != d->names[i - 1].program;
         d->objects[i].line = line;
-        d->objects[i].session = RECORDING_NONE;
     }
     d->line_count = count > 0 ? line + 1 : 0;
     unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
         slot += pack_unzigzag(d->places[i]);
         in->bad = in->bad || slot > UINT32_MAX;
-        d->objects[i].slot = (uint32_t)slot;
+        d->names[i].slot = (uint32_t)slot;
     }
     unpack_column(in, d->places, count);
     for (uint32_t i = 0; i < count; i++) {
         in->bad = in->bad || d->places[i] > UINT32_MAX;
-        d->objects[i].generation = (uint32_t)d->places[i];
+        d->names[i].generation = (uint32_t)d->places[i];
     }
 }
 
-static void read_streams(struct recording_decoder *d, struct pack_in *in)
+int decoder_objects(struct recording_decoder *d)
+{
+    const struct decoder_known now = { true, d->head.objects, d->head.sizes[RECORDING_OBJECTS],
+                                       d->head.hashes[RECORDING_OBJECTS] };
+    struct decoder_known *known = &d->objects_known;
+    int error = 0;
+    if (!known->known || known->count != now.count || known->size != now.size || known->hash != now.hash) {
+        struct pack_in in = decoder_section(d, RECORDING_OBJECTS);
+        read_objects(d, &in);
+        error = end_section(&in);
+        *known = now;
+        known->known = error == 0;
+    }
+    for (uint32_t i = 0; i < d->head.objects; i++) {
+        d->objects[i].session = RECORDING_NONE;
+    }
+    return error;
+}
+
+void decoder_gaps(struct recording_decoder *d, struct pack_in *in)
+{
+    uint64_t place = 0;
+    unpack_column(in, d->places, d->head.gaps);
+    for (uint32_t i = 0; i < d->head.gaps; i++) {
+        place += d->places[i];
+        in->bad = in->bad || place >= d->head.objects;
+        d->gaps[i] = (uint32_t)place;
+    }
+}
+
+static void stream_begin(struct recording_decoder *d, uint32_t number)
+{
+    uint32_t place = d->stream_object[number];
+    const struct recording_object *name = &d->names[place];
+    d->streams[number] = (struct decoder_stream){
+        .object = place,
+        .line = d->objects[place].line,
+        .program = name->program,
+        .slot = name->slot,
+        .generation = name->generation,
+        .ring = RECORDING_NONE,
+        .session = RECORDING_NONE,
+    };
+}
+
+static void read_stream_objects(struct recording_decoder *d, const bool *wanted, struct pack_in *in)
+{
+    uint32_t count = d->head.streams;
+    d->picked_count = 0;
+    unpack_column(in, d->places, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (d->places[i] >= d->head.objects) {
+            in->bad = true;
+            return;
+        }
+        d->stream_object[i] = (uint32_t)d->places[i];
+        if (wanted == NULL || wanted[d->places[i]]) {
+            stream_begin(d, i);
+            d->picked[d->picked_count++] = i;
+        }
+    }
+}
+
+static void read_stream_rows(struct recording_decoder *d, const bool *wanted, struct pack_in *in)
 {
     uint32_t count = d->head.streams;
     uint64_t at = 0;
     unpack_column(in, d->places, count);
-    for (uint32_t i = 0; i < count && !in->bad; i++) {
-        in->bad = d->places[i] >= d->head.objects;
-        if (!in->bad) {
-            const struct object *object = &d->objects[d->places[i]];
-            d->streams[i] = (struct stream){
-                .object = (uint32_t)d->places[i],
-                .line = object->line,
-                .program = object->program,
-                .slot = object->slot,
-                .generation = object->generation,
-                .ring = RECORDING_NONE,
-                .session = RECORDING_NONE,
-            };
+    for (uint32_t i = 0; i < count; i++) {
+        if (wanted == NULL || wanted[d->stream_object[i]]) {
+            d->streams[i].at = (uint32_t)at;
+            d->streams[i].rows = (uint32_t)d->places[i];
         }
-    }
-    unpack_column(in, d->places, count);
-    for (uint32_t i = 0; i < count; i++) {
-        in->bad = in->bad || d->places[i] > UINT16_MAX;
-        d->streams[i].kind = (uint16_t)d->places[i];
-    }
-    unpack_column(in, d->places, count);
-    for (uint32_t i = 0; i < count; i++) {
         in->bad = in->bad || d->places[i] == 0 || d->places[i] > d->head.rows - at;
-        d->streams[i].at = (uint32_t)at;
         at += in->bad ? 0 : d->places[i];
     }
     in->bad = in->bad || at != d->head.rows;
-    unpack_column(in, d->places, count);
-    for (uint32_t i = 0; i < count; i++) {
-        d->streams[i].count = d->places[i];
-    }
-    unpack_column(in, d->places, count);
-    for (uint32_t i = 0; i < count; i++) {
-        d->streams[i].total = d->places[i];
-    }
 }
 
-static int read_summary(struct recording_decoder *d, struct pack_in *in)
+int decoder_streams(struct recording_decoder *d, const bool *wanted)
 {
-    const uint8_t *head = unpack_bytes(in, sizeof d->head);
-    if (head == NULL) {
+    struct pack_in in = decoder_section(d, RECORDING_STREAMS);
+    uint32_t count = d->head.streams;
+    decoder_gaps(d, &in);
+    if (!in.bad) {
+        read_stream_objects(d, wanted, &in);
+    }
+    if (in.bad) {
         return -NT_EFORMAT;
     }
-    memcpy(&d->head, head, sizeof d->head);
-    if (!head_is_possible(&d->head)) {
-        return -NT_EFORMAT;
+    unpack_column(&in, d->places, count);
+    for (uint32_t i = 0; i < d->picked_count; i++) {
+        in.bad = in.bad || d->places[d->picked[i]] > UINT16_MAX;
+        d->streams[d->picked[i]].kind = (uint16_t)d->places[d->picked[i]];
     }
-    int error = take_memory(d);
-    if (error != 0) {
-        return error;
+    read_stream_rows(d, wanted, &in);
+    unpack_column(&in, d->places, count);
+    for (uint32_t i = 0; i < d->picked_count; i++) {
+        d->streams[d->picked[i]].count = d->places[d->picked[i]];
     }
-    read_rings(d, in);
-    read_sessions(d, in);
-    read_losses(d, in);
-    read_objects(d, in);
-    if (!in->bad) {
-        read_streams(d, in);
+    unpack_column(&in, d->places, count);
+    for (uint32_t i = 0; i < d->picked_count; i++) {
+        d->streams[d->picked[i]].total = d->places[d->picked[i]];
     }
-    return in->bad || in->at != in->end ? -NT_EFORMAT : 0;
+    return end_section(&in);
 }
 
-/* ---- The body ---- */
-
-static void cursor_begin(struct recording_decoder *d, int which, struct pack_in *in, size_t count)
-{
-    pack_cursor_begin(&d->cursors[which], in, count);
-    d->frame[which] = d->cursors[which].values;
-}
+/* ---- Columns ---- */
 
 static void read_lines(struct recording_decoder *d, struct pack_in *in)
 {
@@ -309,9 +347,10 @@ static void read_session_of(struct recording_decoder *d, struct pack_in *in)
     d->session_mode = read_byte(in, RECORDING_SESSION_BY_RING);
     d->miss_count = d->miss_at = 0;
     if (d->session_mode == RECORDING_SESSION_PLAIN) {
-        cursor_begin(d, SESSION, in, d->head.rows);
+        pack_cursor_begin(&d->cursors[FRAMED_SESSION], in, d->head.rows);
         return;
     }
+    pack_cursor_none(&d->cursors[FRAMED_SESSION]);
     d->miss_count = (uint32_t)unpack_at_most(in, d->head.rows);
     unpack_column(in, d->misses, d->miss_count);
     unpack_column(in, d->miss_sessions, d->miss_count);
@@ -324,178 +363,220 @@ static void read_session_of(struct recording_decoder *d, struct pack_in *in)
     }
 }
 
-static void read_rows(struct recording_decoder *d, struct pack_in *in)
+static void read_ring_sessions(struct recording_decoder *d, struct pack_in *in)
+{
+    uint32_t rings = d->head.rings, groups = decoder_groups(d);
+    size_t rest = groups > 1 ? (size_t)(groups - 1) * rings : 0;
+    memset(d->ring_sessions, 0, rings * sizeof *d->ring_sessions);
+    unpack_column(in, d->ring_sessions + rings, rest);
+    for (size_t i = 0; i < rings + rest; i++) {
+        in->bad = in->bad || d->ring_sessions[i] > d->head.sessions;
+    }
+}
+
+static void read_starts(struct recording_decoder *d, struct pack_in *in)
+{
+    uint64_t time = d->head.first;
+    unpack_column(in, d->starts, decoder_groups(d));
+    for (uint32_t i = 0; i < decoder_groups(d); i++) {
+        d->starts[i] = time += pack_unzigzag(d->starts[i]);
+    }
+}
+
+static void read_ring_of(struct recording_decoder *d, struct pack_in *in)
+{
+    uint32_t rings = d->head.rings, groups = decoder_groups(d);
+    d->ring_mode = read_byte(in, RECORDING_RING_FEW);
+    pack_cursor_begin(&d->cursors[FRAMED_RING], in, d->head.rows);
+    if (d->ring_mode != RECORDING_RING_FEW) {
+        return;
+    }
+    if (rings > FEW_RINGS) {
+        in->bad = true;
+        return;
+    }
+    for (uint32_t i = 0; i < rings && groups > 0; i++) {
+        d->bases[i] = d->rings[i].first;
+    }
+    size_t rest = groups > 1 ? (size_t)(groups - 1) * rings : 0;
+    unpack_column(in, d->bases + rings, rest);
+    for (size_t i = rings; i < rings + rest; i++) {
+        d->bases[i] = d->bases[i - rings] + pack_unzigzag(d->bases[i]);
+    }
+}
+
+static void read_groups(struct recording_decoder *d, struct pack_in *in)
+{
+    uint32_t count = 2 * decoder_groups(d);
+    d->group_ends = unpack_bytes(in, count * sizeof(uint32_t));
+    d->group_hashes = unpack_bytes(in, count * sizeof(uint64_t));
+}
+
+int decoder_columns(struct recording_decoder *d)
+{
+    struct pack_in in = decoder_section(d, RECORDING_COLUMNS);
+    uint32_t rows = d->head.rows;
+    read_lines(d, &in);
+    pack_cursor_begin(&d->cursors[FRAMED_TICKS], &in, rows);
+    read_starts(d, &in);
+    pack_cursor_begin(&d->cursors[FRAMED_TIME], &in, rows);
+    read_ring_of(d, &in);
+    if (in.bad) {
+        return -NT_EFORMAT;
+    }
+    read_session_of(d, &in);
+    if (d->session_mode == RECORDING_SESSION_BY_RING && d->ring_mode == RECORDING_RING_FEW) {
+        read_ring_sessions(d, &in);
+    }
+    for (int i = FRAMED_ROWS; i < FRAMED; i++) {
+        pack_cursor_begin(&d->cursors[i], &in, rows);
+    }
+    d->arguments_alike = pack_cursor_is_constant(&d->cursors[FRAMED_ARGUMENT]);
+    d->argument = d->cursors[FRAMED_ARGUMENT].values[0];
+    d->position_shift = read_byte(&in, 63);
+    for (int i = FRAMED_POSITION; i < FRAMED_ROWS; i++) {
+        pack_cursor_begin(&d->cursors[i], &in, rows);
+    }
+    read_groups(d, &in);
+    return end_section(&in);
+}
+
+/* ---- Groups ---- */
+
+static uint32_t group_end(const struct recording_decoder *d, uint32_t number)
+{
+    uint32_t end;
+    memcpy(&end, d->group_ends + number * sizeof end, sizeof end);
+    return end;
+}
+
+struct pack_in decoder_group(const struct recording_decoder *d, uint32_t number)
+{
+    uint32_t begin = number > 0 ? group_end(d, number - 1) : 0, end = group_end(d, number);
+    if (begin > end || end > d->parts.body_size) {
+        return (struct pack_in){ d->parts.body, d->parts.body, true };
+    }
+    return (struct pack_in){ d->parts.body + begin, d->parts.body + end, false };
+}
+
+bool decoder_group_is_whole(const struct recording_decoder *d, uint32_t number)
+{
+    struct pack_in in = decoder_group(d, number);
+    uint64_t hash;
+    memcpy(&hash, d->group_hashes + number * sizeof hash, sizeof hash);
+    return !in.bad && XXH3_64bits(in.at, (size_t)(in.end - in.at)) == hash;
+}
+
+bool decoder_take_group(struct recording_decoder *d, uint32_t at)
+{
+    struct pack_in in = decoder_group(d, at / PACK_FRAME);
+    bool bad = false;
+    for (int i = FRAMED_TIME; i < FRAMED_ROWS; i++) {
+        pack_cursor_take(&d->cursors[i], &in, at);
+        bad = bad || d->cursors[i].in.bad;
+    }
+    d->data = in.at;
+    d->data_end = in.end;
+    d->time = d->starts[at / PACK_FRAME];
+    return !bad && !in.bad;
+}
+
+/* ---- All of it ---- */
+
+static bool read_by_stream(struct recording_decoder *d)
+{
+    uint32_t groups = decoder_groups(d);
+    bool bad = false;
+    for (uint32_t i = 0; i < groups; i++) {
+        struct pack_in in = decoder_group(d, groups + i);
+        uint32_t at = i * PACK_FRAME;
+        pack_cursor_take_into(&d->cursors[FRAMED_ROWS], &in, at, d->places + at);
+        pack_cursor_take_into(&d->cursors[FRAMED_VALUE], &in, at, d->values + at);
+        if (!d->arguments_alike) {
+            pack_cursor_take_into(&d->cursors[FRAMED_ARGUMENT], &in, at, d->arguments + at);
+        }
+        bad = bad || in.bad || in.at != in.end;
+    }
+    for (int i = FRAMED_ROWS; i < FRAMED; i++) {
+        bad = bad || d->cursors[i].in.bad;
+    }
+    return !bad;
+}
+
+/* Which stream each row is of. */
+static bool read_rows(struct recording_decoder *d)
 {
     uint32_t rows = d->head.rows;
-    unpack_column(in, d->places, rows);
     memset(d->stream_of, 0xff, rows * sizeof *d->stream_of);
-    for (uint32_t i = 0, stream = 0, end; stream < d->head.streams && !in->bad; stream++) {
+    for (uint32_t i = 0, stream = 0; stream < d->head.streams; stream++) {
         uint64_t row = 0;
-        end = stream + 1 < d->head.streams ? d->streams[stream + 1].at : rows;
-        for (; i < end; i++, row++) {
+        for (uint32_t end = i + d->streams[stream].rows; i < end; i++, row++) {
             row += d->places[i];
             if (row >= rows || d->places[i] >= rows || d->stream_of[row] != RECORDING_NONE) {
-                in->bad = true;
-                break;
+                return false;
             }
             d->stream_of[row] = stream;
         }
     }
+    return true;
 }
 
-static int read_body(struct recording_decoder *d, struct pack_in *in)
+static int read_all(struct recording_decoder *d)
 {
-    uint32_t rows = d->head.rows, frames = (rows + PACK_FRAME - 1) / PACK_FRAME;
-    read_lines(d, in);
-    cursor_begin(d, TICKS, in, rows);
-    cursor_begin(d, START, in, frames);
-    cursor_begin(d, TIME, in, rows);
-    d->ring_mode = read_byte(in, 1);
-    cursor_begin(d, RING, in, rows);
-    read_session_of(d, in);
-    read_rows(d, in);
-    unpack_column(in, d->values, rows);
-    d->arguments_alike = in->at < in->end && in->at[0] == 0;
-    unpack_column(in, d->arguments_alike ? &d->argument : d->arguments, d->arguments_alike ? 1 : rows);
-    d->position_shift = read_byte(in, 63);
-    cursor_begin(d, POSITION, in, rows);
-    for (int i = COUNT; i < CURSORS; i++) {
-        cursor_begin(d, i, in, rows);
+    d->objects_known.known = false; /* it may be damaged all the same */
+    int error = decoder_lists(d);
+    error = error == 0 ? decoder_sessions(d) : error;
+    error = error == 0 ? decoder_objects(d) : error;
+    error = error == 0 ? decoder_streams(d, NULL) : error;
+    error = error == 0 ? decoder_columns(d) : error;
+    uint32_t groups = 2 * decoder_groups(d);
+    if (error == 0 && d->parts.body_size != (groups > 0 ? group_end(d, groups - 1) : 0)) {
+        error = -NT_EFORMAT;
     }
-    d->data = unpack_bytes(in, d->head.data);
-    d->data_end = d->data != NULL ? d->data + d->head.data : NULL;
-    return in->bad || in->at != in->end ? -NT_EFORMAT : 0;
+    for (uint32_t i = 0; i < groups && error == 0; i++) {
+        error = decoder_group_is_whole(d, i) ? 0 : -NT_EFORMAT;
+    }
+    return error == 0 && !(read_by_stream(d) && read_rows(d)) ? -NT_EFORMAT : error;
 }
 
-int recording_decoder_begin(struct recording_decoder *decoder, const uint8_t *summary, size_t summary_size,
-                            const uint8_t *body, size_t body_size)
+int recording_decoder_begin(struct recording_decoder *decoder, const struct recording_parts *parts)
 {
-    struct pack_in in = { summary, summary + summary_size, false }, rest = { body, body + body_size, false };
-    int error = read_summary(decoder, &in);
+    int error = decoder_head(decoder, parts);
     if (error == 0) {
-        error = read_body(decoder, &rest);
+        error = read_all(decoder);
     }
     if (error != 0) {
         decoder->head = (struct recording_head){ 0 };
     }
-    decoder->row = decoder->ring = 0;
-    decoder->time = decoder->start = decoder->head.first;
     return error;
 }
 
 /* ---- Rows ---- */
 
-static bool next_frame(struct recording_decoder *d)
-{
-    bool bad = false;
-    if (d->row / PACK_FRAME % PACK_FRAME == 0) {
-        (void)pack_cursor_next(&d->cursors[START]);
-    }
-    for (int i = TIME; i < CURSORS; i++) {
-        if (i != SESSION || d->session_mode == RECORDING_SESSION_PLAIN) {
-            (void)pack_cursor_next(&d->cursors[i]);
-            bad = bad || d->cursors[i].in.bad;
-        }
-    }
-    d->start += pack_unzigzag(d->frame[START][d->row / PACK_FRAME % PACK_FRAME]);
-    d->time = d->start;
-    return !bad && !d->cursors[START].in.bad;
-}
-
-static inline uint32_t row_ring(const struct recording_decoder *d, const struct stream *stream, uint32_t at)
-{
-    uint64_t told = d->frame[RING][at];
-    if (d->ring_mode == 0) {
-        return told < d->head.rings ? (uint32_t)told : RECORDING_NONE;
-    }
-    told = told != 0 ? told - 1 : stream->ring != RECORDING_NONE ? stream->ring : d->ring;
-    return told < d->head.rings ? (uint32_t)told : RECORDING_NONE;
-}
-
-static inline uint32_t row_session(struct recording_decoder *d, const struct stream *stream, uint32_t ring, uint32_t at)
-{
-    uint64_t told;
-    if (d->session_mode == RECORDING_SESSION_PLAIN) {
-        told = d->frame[SESSION][at];
-        return told < d->head.sessions ? (uint32_t)told : RECORDING_NONE;
-    }
-    uint32_t *last = d->session_mode == RECORDING_SESSION_BY_RING ? &d->rings[ring].session
-                                                                  : &d->objects[stream->object].session;
-    if (d->miss_at < d->miss_count && d->misses[d->miss_at] == d->row) {
-        told = d->miss_sessions[d->miss_at++];
-        *last = told < d->head.sessions ? (uint32_t)told : RECORDING_NONE;
-    }
-    return *last;
-}
-
-static inline void row_numbers(struct recording_decoder *d, struct stream *stream, uint32_t at, struct nt_event *event)
-{
-    event->merged = (uint32_t)d->frame[MERGED][at] + 1;
-    event->value = d->values[stream->at];
-    event->argument = d->arguments_alike ? d->argument : d->arguments[stream->at];
-    stream->at++;
-    stream->count += event->merged + pack_unzigzag(d->frame[COUNT][at]);
-    stream->total += event->value + pack_unzigzag(d->frame[TOTAL][at]);
-    event->count = stream->count;
-    event->total = stream->total;
-}
-
-static inline bool row_data(struct recording_decoder *d, uint32_t at, struct nt_event *event)
-{
-    uint64_t size = d->frame[DATA_SIZE][at];
-    event->data = NULL;
-    event->data_size = 0;
-    if (size != 0) {
-        if (size > NT_SOURCE_DATA || size > (size_t)(d->data_end - d->data)) {
-            return false;
-        }
-        event->data = d->data;
-        event->data_size = (uint32_t)size;
-        d->data += size;
-    }
-    return true;
-}
-
-/* The next rows, all of one frame. Returns how many; fewer: the next one cannot be. */
+/* The next rows, all of one group. Returns how many; fewer: the next one cannot be. */
 static uint32_t rows_take(struct recording_decoder *d, struct nt_event *restrict events, uint32_t count)
 {
-    const uint64_t *const times = d->frame[TIME], *const ticks = d->frame[TICKS], *const flags = d->frame[FLAGS];
-    const uint64_t *const positions = d->frame[POSITION], *const setters = d->frame[SETTER];
-    const uint64_t *const sessions = d->sessions;
+    const uint64_t *const times = d->cursors[FRAMED_TIME].values, *const ticks = d->cursors[FRAMED_TICKS].values;
+    const uint64_t *const positions = d->cursors[FRAMED_POSITION].values;
     const uint32_t *const stream_of = d->stream_of + d->row;
     const unsigned shift = d->position_shift;
     uint32_t at = d->row % PACK_FRAME, i = 0;
     uint64_t time = d->time;
     for (; i < count; i++, at++, d->row++) {
         struct nt_event *event = &events[i];
-        struct stream *stream = &d->streams[stream_of[i]];
+        struct decoder_stream *stream = &d->streams[stream_of[i]];
         if (i + AHEAD < count) { /* one of many streams, of each of which the next value is elsewhere */
             __builtin_prefetch(&d->values[d->streams[stream_of[i + AHEAD]].at]);
         }
-        uint32_t number = row_ring(d, stream, at);
-        uint32_t session = number != RECORDING_NONE ? row_session(d, stream, number, at) : RECORDING_NONE;
-        if (session == RECORDING_NONE || !row_data(d, at, event) || d->rings[number].program != stream->program) {
+        if (!decoder_row(d, stream, at, event)) {
             break;
         }
-        struct ring *ring = &d->rings[number];
-        bool changed = stream->session != session && stream->session != RECORDING_NONE;
+        struct decoder_ring *ring = &d->rings[d->ring];
         time += at > 0 ? pack_unzigzag(times[at]) : 0;
-        event->flags = recording_flags(stream->flags, changed) ^ (uint16_t)flags[at];
         event->time = time;
         event->ticks = recording_line_at(&d->lines[stream->line], time) + ticks[at];
-        event->session = sessions[session];
-        row_numbers(d, stream, at, event);
-        event->program = stream->program;
-        event->ring = ring->ring;
-        event->object = stream->slot;
-        event->generation = stream->generation;
-        event->kind = stream->kind;
-        event->setter = (uint32_t)setters[at];
         event->position = ring->next + pack_unzigzag(positions[at] << shift);
         ring->next = event->position + recording_span(event);
-        stream->flags = event->flags;
-        stream->session = session;
-        stream->ring = d->ring = number;
     }
     d->time = time;
     return i;
@@ -509,7 +590,7 @@ int recording_decoder_next(struct recording_decoder *decoder, struct nt_event *e
         uint32_t frame = PACK_FRAME - d->row % PACK_FRAME, left = d->head.rows - d->row;
         frame = frame < left ? frame : left;
         frame = frame < room - count ? frame : (uint32_t)(room - count);
-        uint32_t taken = d->row % PACK_FRAME != 0 || next_frame(d) ? rows_take(d, events + count, frame) : 0;
+        uint32_t taken = d->row % PACK_FRAME != 0 || decoder_take_group(d, d->row) ? rows_take(d, events + count, frame) : 0;
         count += taken;
         if (taken < frame) {
             d->head.rows = d->row;

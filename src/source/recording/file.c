@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@
 
 #define HEAD sizeof(struct recording_block)
 
-enum { TEXT = 200, CHUNK = 64 * 1024, COLUMNS = 8 };
+enum { PAGE = 4096, TEXT = 200, CHUNK = 64 * 1024, COLUMNS = 9 };
 
 static const uint8_t mark[8] = RECORDING_MARK;
 
@@ -63,21 +64,23 @@ static uint64_t place_number(const struct recording_place *place, int column)
 {
     const uint64_t numbers[COLUMNS] = { place->size,          place->type,        place->rows,
                                         place->losses,        place->first,       place->last - place->first,
-                                        place->session_first, place->session_last };
+                                        place->session_first, place->session_last,
+                                        place->flags };
     return numbers[column];
 }
 
 static void place_set(struct recording_place *place, int column, uint64_t number)
 {
-    uint64_t *const numbers[COLUMNS] = {
-        &place->size, NULL, NULL, NULL, &place->first, &place->last, &place->session_first, &place->session_last
-    };
+    uint64_t *const numbers[COLUMNS] = { &place->size, NULL, NULL, NULL, &place->first, &place->last,
+                                         &place->session_first, &place->session_last, NULL };
     if (column == 1) {
         place->type = (uint16_t)number;
     } else if (column == 2) {
         place->rows = (uint32_t)number;
     } else if (column == 3) {
         place->losses = (uint32_t)number;
+    } else if (column == 8) {
+        place->flags = (uint32_t)number;
     } else {
         *numbers[column] = number + (column == 5 ? place->first : 0);
     }
@@ -109,6 +112,7 @@ void recording_place_events(struct recording_place *place, const uint8_t *summar
     place->last = head.last;
     place->session_first = head.session_first;
     place->session_last = head.session_last;
+    place->flags = head.flags;
 }
 
 /* ---- Reading ---- */
@@ -199,43 +203,55 @@ static int expand(struct recording_read *read)
     return 0;
 }
 
+static bool is_place_of(const struct recording_block *block, const struct recording_place *place)
+{
+    return block_is_whole(block, place->offset) && block->type == place->type && block_size(block) == place->size;
+}
+
+/* Bytes of the summary that its hash is of. */
+static size_t hashed_size(const struct recording_block *block)
+{
+    const size_t head = sizeof(struct recording_head);
+    return block->type == RECORDING_EVENTS && block->summary_size > head ? head : block->summary_size;
+}
+
 static int read_checked(const struct recording_file *file, const struct recording_place *place, bool all,
                         struct recording_read *read)
 {
-    size_t stored = all ? place->size - HEAD : 0;
     int error = read_at(file, &read->block, HEAD, place->offset);
     const struct recording_block *block = &read->block;
-    if (error == 0 &&
-        (!block_is_whole(block, place->offset) || block->type != place->type || block_size(block) != place->size)) {
+    if (error == 0 && !is_place_of(block, place)) {
         error = -NT_EFORMAT;
     }
     if (error == 0) {
-        error = read_stored(file, place->offset + HEAD, all ? stored : block->summary_size, &read->stored);
+        error = read_stored(file, place->offset + HEAD, all ? place->size - HEAD : hashed_size(block), &read->stored);
     }
     if (error != 0) {
         return error;
     }
     read->summary = (const uint8_t *)read->stored.data;
-    read->summary_size = block->summary_size;
+    read->summary_size = hashed_size(block);
     if (XXH3_64bits(read->summary, read->summary_size) != block->summary_hash) {
         return -NT_EFORMAT;
     }
     if (!all) {
         return 0;
     }
-    read->body = read->summary + read->summary_size;
+    read->body = read->summary + block->summary_size;
     read->body_size = block->body_size;
     if (XXH3_64bits(read->body, read->body_size) != block->body_hash ||
-        !ends_in_zeros(&read->stored, read->summary_size + read->body_size)) {
+        !ends_in_zeros(&read->stored, block->summary_size + read->body_size)) {
         return -NT_EFORMAT;
     }
     return expand(read);
 }
 
-int recording_file_read(const struct recording_file *file, const struct recording_place *place, bool all,
-                        struct recording_read *read)
+/* What could not be read is told. */
+static int tell_error(const struct recording_file *file, const struct recording_place *place, int error)
 {
-    int error = read_checked(file, place, all, read);
+    if (error == -NT_EFORMAT && file->guard != NULL && nt_guard_hit(file->guard)) {
+        error = -NT_ETRUNCATED;
+    }
     if (error == -NT_ETRUNCATED) {
         tell(file, error, "truncated while it was read");
     } else if (error == -NT_EFORMAT) {
@@ -245,6 +261,60 @@ int recording_file_read(const struct recording_file *file, const struct recordin
         error = -NT_EFORMAT;
     }
     return error;
+}
+
+int recording_file_read(const struct recording_file *file, const struct recording_place *place, bool all,
+                        struct recording_read *read)
+{
+    return tell_error(file, place, read_checked(file, place, all, read));
+}
+
+/* The bytes of a place, with slack behind them. */
+static int find_stored(const struct recording_file *file, const struct recording_place *place,
+                       struct recording_read *read, const uint8_t **ret_bytes)
+{
+    if (file->map != NULL && place->size + PACK_SLACK <= file->size - place->offset) {
+        *ret_bytes = file->map + place->offset;
+        return 0;
+    }
+    int error = read_stored(file, place->offset, place->size, &read->stored);
+    *ret_bytes = (const uint8_t *)read->stored.data;
+    return error;
+}
+
+static int events_checked(const struct recording_file *file, const struct recording_place *place,
+                          struct recording_read *read, struct recording_parts *ret_parts)
+{
+    const uint8_t *bytes;
+    int error = find_stored(file, place, read, &bytes);
+    if (error != 0) {
+        return error;
+    }
+    const struct recording_block *block = memcpy(&read->block, bytes, HEAD);
+    if (!is_place_of(block, place) || (block->flags & RECORDING_ZSTD) != 0 ||
+        block->summary_size < sizeof(struct recording_head) || block->body_raw != block->body_size) {
+        return -NT_EFORMAT;
+    }
+    *ret_parts = (struct recording_parts){ .summary = bytes + HEAD,
+                                           .summary_size = block->summary_size,
+                                           .body = bytes + HEAD + block->summary_size,
+                                           .body_size = block->body_size };
+    bool zeros = true;
+    for (size_t i = HEAD + block->summary_size + block->body_size; i < place->size; i++) {
+        zeros = zeros && bytes[i] == 0;
+    }
+    return zeros && XXH3_64bits(ret_parts->summary, hashed_size(block)) == block->summary_hash ? 0 : -NT_EFORMAT;
+}
+
+int recording_file_events(const struct recording_file *file, const struct recording_place *place,
+                          struct recording_read *read, struct recording_parts *ret_parts)
+{
+    return tell_error(file, place, events_checked(file, place, read, ret_parts));
+}
+
+void recording_file_tell(const struct recording_file *file, const struct recording_place *place)
+{
+    (void)tell_error(file, place, -NT_EFORMAT);
 }
 
 void recording_read_fini(struct recording_read *read)
@@ -436,6 +506,21 @@ static int read_directory(struct recording_file *file)
 
 /* ---- ---- */
 
+/* What cannot be mapped is read. */
+static void map_file(struct recording_file *file)
+{
+    void *map = mmap(NULL, file->size, PROT_READ, MAP_SHARED, file->file, 0);
+    if (map == MAP_FAILED) {
+        return;
+    }
+    file->guard = nt_guard_new(map, (file->size + PAGE - 1) / PAGE * PAGE);
+    if (file->guard == NULL) {
+        (void)munmap(map, file->size);
+        return;
+    }
+    file->map = map;
+}
+
 static int open_checked(struct recording_file *file)
 {
     struct recording_header header;
@@ -461,7 +546,11 @@ static int open_checked(struct recording_file *file)
     }
     file->thinned = (header.flags & RECORDING_THINNED) != 0;
     error = read_directory(file);
-    return error == -NT_EFORMAT ? scan_blocks(file) : error;
+    error = error == -NT_EFORMAT ? scan_blocks(file) : error;
+    if (error == 0) {
+        map_file(file);
+    }
+    return error;
 }
 
 int recording_file_open(struct recording_file *file, const char *path, recording_bad *bad, void *arg)
@@ -486,9 +575,15 @@ int recording_file_open(struct recording_file *file, const char *path, recording
 
 void recording_file_close(struct recording_file *file)
 {
+    nt_guard_free(file->guard);
+    if (file->map != NULL) {
+        (void)munmap(file->map, file->size);
+    }
     if (file->file >= 0) {
         (void)close(file->file);
     }
     file->file = -1;
+    file->map = NULL;
+    file->guard = NULL;
     recording_places_fini(&file->places);
 }

@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/guard.h"
+#include "source/recording/block.h"
 #include "source/recording/format.h"
 
 /* What is known of a block without reading it. */
@@ -18,6 +20,7 @@ struct recording_place {
     uint32_t rows, losses;                /* of events; of others all that follows is 0 */
     uint64_t first, last;                 /* times */
     uint64_t session_first, session_last; /* as in its summary */
+    uint32_t flags;                       /* likewise */
 };
 
 struct recording_places {
@@ -55,6 +58,8 @@ struct recording_file {
     struct recording_places places;
     recording_bad *bad;
     void *arg;
+    uint8_t *map; /* all of it; NULL: it is read */
+    struct nt_guard *guard;
 };
 
 /* A block that was read, with slack behind both parts. */
@@ -68,10 +73,17 @@ struct recording_read {
 /* 0, or a negative code: not a recording, or not one that can be read; `bad` was told why. */
 int recording_file_open(struct recording_file *file, const char *path, recording_bad *bad, void *arg);
 void recording_file_close(struct recording_file *file);
-/* Reads and checks a block, or (`all` false) its head and summary alone. 0, -ENOMEM, or after telling -NT_EFORMAT or
+/* Reads and checks a block that has no events, or (`all` false) the head and summary of any, of one of events the
+   summary's head alone. 0, -ENOMEM, or after telling -NT_EFORMAT or
    -NT_ETRUNCATED. */
 int recording_file_read(const struct recording_file *file, const struct recording_place *place, bool all,
                         struct recording_read *read);
+/* A block of events, with its head and that of its summary checked; what else is in it is for the decoder to check. It is
+   borrowed from the file, or in `read`. Results as before. */
+int recording_file_events(const struct recording_file *file, const struct recording_place *place,
+                          struct recording_read *read, struct recording_parts *ret_parts);
+/* Tells that the block is damaged; or, if that is why, that the file was cut. */
+void recording_file_tell(const struct recording_file *file, const struct recording_place *place);
 void recording_read_fini(struct recording_read *read);
 
 #endif

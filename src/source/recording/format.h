@@ -55,8 +55,8 @@ struct recording_block {
     uint32_t body_raw;     /* as it was before it was compressed */
     uint32_t spare2;
     uint64_t number;       /* of the block in the file, from 0 on */
-    uint64_t summary_hash; /* XXH3 of the summary */
-    uint64_t body_hash;    /* XXH3 of the body as it is stored */
+    uint64_t summary_hash; /* XXH3 of the summary; of events: of its head, which has hashes of the rest */
+    uint64_t body_hash;    /* XXH3 of the body as it is stored; of events: 0, the groups have theirs */
     uint64_t hash;         /* XXH3 of the 56 bytes before, seeded with the file's id xor the block's offset */
 };
 

@@ -10,6 +10,33 @@
 
 #include "event/event.h"
 
+/* The columns that are cut into groups, in the order of their frames in a group: by row … */
+enum recording_framed {
+    FRAMED_TIME,
+    FRAMED_TICKS,
+    FRAMED_RING,
+    FRAMED_SESSION,
+    FRAMED_POSITION,
+    FRAMED_SPAN,
+    FRAMED_COUNT,
+    FRAMED_TOTAL,
+    FRAMED_MERGED,
+    FRAMED_FLAGS,
+    FRAMED_SETTER,
+    FRAMED_DATA_SIZE,
+    FRAMED_ROWS, /* … and by stream */
+    FRAMED_VALUE,
+    FRAMED_ARGUMENT,
+    FRAMED
+};
+
+/* How the ring of a row is told. */
+enum {
+    RECORDING_RING_PLAIN,     /* of each */
+    RECORDING_RING_BY_STREAM, /* where it is not that of the stream's row before */
+    RECORDING_RING_FEW        /* of each, and where all of them are before each group */
+};
+
 /* How the session of a row is told. */
 enum {
     RECORDING_SESSION_PLAIN,     /* of each */

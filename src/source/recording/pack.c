@@ -149,6 +149,18 @@ static void column_end(struct nt_buffer *out, size_t begin)
     }
 }
 
+/* Both a column by itself and one that is cut begin with it. */
+static void put_sparse(struct nt_buffer *out, const struct pack_list *list)
+{
+    uint32_t row = 0;
+    pack_number(out, list->listed);
+    for (size_t i = 0; i < list->listed; i++) {
+        pack_number(out, list->rows[i] - row);
+        pack_number(out, list->values[i]);
+        row = list->rows[i] + 1;
+    }
+}
+
 static void pack_constant(struct nt_buffer *out, uint64_t value)
 {
     size_t begin = column_begin(out, CONSTANT);
@@ -165,53 +177,63 @@ static void pack_frames(struct nt_buffer *out, const uint64_t *values, size_t co
     column_end(out, begin);
 }
 
-static void pack_sparse(struct nt_buffer *out, const struct pack_list *list)
-{
-    size_t begin = column_begin(out, SPARSE);
-    uint32_t row = 0;
-    pack_number(out, list->listed);
-    for (size_t i = 0; i < list->listed; i++) {
-        pack_number(out, list->rows[i] - row);
-        pack_number(out, list->values[i]);
-        row = list->rows[i] + 1;
-    }
-    column_end(out, begin);
-}
-
 /* Less than what the frames' own heads would take. */
 static size_t sparse_most(size_t count)
 {
     return count / PACK_FRAME * 2;
 }
 
-void pack_column(struct nt_buffer *out, const uint64_t *values, size_t count)
+static bool are_alike(const uint64_t *values, size_t count)
 {
     bool alike = true;
     for (size_t i = 1; i < count && alike; i++) {
         alike = values[i] == values[0];
     }
-    if (alike) {
+    return alike;
+}
+
+void pack_column(struct nt_buffer *out, const uint64_t *values, size_t count)
+{
+    if (are_alike(values, count)) {
         pack_constant(out, count > 0 ? values[0] : 0);
     } else {
         pack_frames(out, values, count);
     }
 }
 
-void pack_list(struct nt_buffer *out, const struct pack_list *list, size_t count, uint64_t *room)
+void pack_framed(struct pack_framed *column, struct nt_buffer *out, struct nt_buffer *frames, const uint64_t *values,
+                 size_t count)
 {
+    column->framed = !are_alike(values, count);
+    nt_buffer_byte(out, column->framed ? FRAMES : CONSTANT);
+    if (!column->framed) {
+        pack_number(out, count > 0 ? values[0] : 0);
+        return;
+    }
+    column->begin = (uint32_t)frames->size;
+    for (size_t i = 0; i < count; i += PACK_FRAME) {
+        frame_pack(frames, values + i, count - i < PACK_FRAME ? count - i : PACK_FRAME);
+        column->ends[i / PACK_FRAME] = (uint32_t)frames->size;
+    }
+}
+
+void pack_framed_list(struct pack_framed *column, struct nt_buffer *out, struct nt_buffer *frames,
+                      const struct pack_list *list, size_t count, uint64_t *room)
+{
+    column->framed = false;
     if (list->listed == 0) {
-        pack_constant(out, 0);
-        return;
+        nt_buffer_byte(out, CONSTANT);
+        pack_number(out, 0);
+    } else if (list->listed <= sparse_most(count)) {
+        nt_buffer_byte(out, SPARSE);
+        put_sparse(out, list);
+    } else {
+        memset(room, 0, count * sizeof *room);
+        for (size_t i = 0; i < list->listed; i++) {
+            room[list->rows[i]] = list->values[i];
+        }
+        pack_framed(column, out, frames, room, count);
     }
-    if (list->listed <= sparse_most(count)) {
-        pack_sparse(out, list);
-        return;
-    }
-    memset(room, 0, count * sizeof *room);
-    for (size_t i = 0; i < list->listed; i++) {
-        room[list->rows[i]] = list->values[i];
-    }
-    pack_column(out, room, count);
 }
 
 /* ---- Unpacking ---- */
@@ -319,18 +341,6 @@ static void frame_take(struct pack_in *in, uint64_t *values, size_t count)
     }
 }
 
-static void frame_skip(struct pack_in *in, size_t count)
-{
-    struct frame frame;
-    if (!frame_begin(in, count, &frame)) {
-        return;
-    }
-    for (unsigned i = 0; i < frame.exceptions; i++) {
-        (void)unpack_bytes(in, 1);
-        (void)unpack_number(in);
-    }
-}
-
 static void sparse_next(struct pack_cursor *cursor, uint64_t before)
 {
     if (cursor->sparse_left > 0) {
@@ -345,89 +355,104 @@ static void sparse_next(struct pack_cursor *cursor, uint64_t before)
     }
 }
 
+/* What is listed is passed over, so as to know where it ends. */
+static void sparse_begin(struct pack_cursor *cursor, struct pack_in *in)
+{
+    uint32_t listed = (uint32_t)unpack_at_most(in, cursor->count);
+    cursor->in = *in;
+    for (uint32_t i = 0; i < 2 * listed && !in->bad; i++) {
+        (void)unpack_number(in);
+    }
+    cursor->in.end = in->at;
+    cursor->in.bad = in->bad;
+    cursor->sparse_left = listed;
+    sparse_next(cursor, 0);
+}
+
 void pack_cursor_begin(struct pack_cursor *cursor, struct pack_in *in, size_t count)
 {
-    const uint8_t *head = unpack_bytes(in, 1 + sizeof(uint32_t));
-    uint32_t size = 0;
+    const uint8_t *mode = unpack_bytes(in, 1);
     *cursor = (struct pack_cursor){ .count = (uint32_t)count };
-    if (head != NULL) {
-        cursor->mode = head[0];
-        memcpy(&size, head + 1, sizeof size);
-    }
-    const uint8_t *body = unpack_bytes(in, size);
-    if (head == NULL || body == NULL || cursor->mode > FRAMES) {
-        cursor->in.bad = true;
-        cursor->mode = CONSTANT;
+    if (mode == NULL || *mode > FRAMES) {
         (void)unpack_bad(in);
         return;
     }
-    cursor->in = (struct pack_in){ body, body + size, false };
+    cursor->mode = *mode;
     if (cursor->mode == CONSTANT) {
-        uint64_t value = unpack_number(&cursor->in);
+        uint64_t value = unpack_number(in);
         for (size_t i = 0; i < PACK_FRAME; i++) {
             cursor->values[i] = value;
         }
     } else if (cursor->mode == SPARSE) {
-        cursor->sparse_left = (uint32_t)unpack_at_most(&cursor->in, count);
-        sparse_next(cursor, 0);
+        sparse_begin(cursor, in);
     }
 }
 
-static void sparse_take(struct pack_cursor *cursor, size_t count)
+void pack_cursor_none(struct pack_cursor *cursor)
 {
-    if (cursor->dirty > 0) {
+    *cursor = (struct pack_cursor){ .mode = CONSTANT };
+}
+
+static void sparse_take(struct pack_cursor *cursor, uint32_t at, size_t count)
+{
+    if (cursor->dirty) {
         memset(cursor->values, 0, sizeof cursor->values);
     }
-    cursor->dirty = 0;
-    while (cursor->sparse_row < cursor->at + count) {
-        cursor->values[cursor->sparse_row - cursor->at] = unpack_number(&cursor->in);
-        cursor->dirty = 1;
+    cursor->dirty = false;
+    while (cursor->sparse_row < at + count) {
+        uint64_t value = unpack_number(&cursor->in), row = cursor->sparse_row;
+        if (row >= at) {
+            cursor->values[row - at] = value;
+            cursor->dirty = true;
+        }
         cursor->sparse_left--;
-        sparse_next(cursor, cursor->sparse_row + 1);
+        sparse_next(cursor, row + 1);
     }
 }
 
-static size_t cursor_frame(const struct pack_cursor *cursor)
+void pack_cursor_take(struct pack_cursor *cursor, struct pack_in *group, uint32_t at)
 {
-    uint32_t left = cursor->count - cursor->at;
-    return left < PACK_FRAME ? left : PACK_FRAME;
-}
-
-const uint64_t *pack_cursor_next(struct pack_cursor *cursor)
-{
-    size_t count = cursor_frame(cursor);
+    size_t count = cursor->count - at < PACK_FRAME ? cursor->count - at : PACK_FRAME;
     if (cursor->mode == SPARSE) {
-        sparse_take(cursor, count);
+        sparse_take(cursor, at, count);
     } else if (cursor->mode == FRAMES) {
-        frame_take(&cursor->in, cursor->values, count);
+        frame_take(group, cursor->values, count);
     }
-    cursor->at += (uint32_t)count;
-    return cursor->values;
 }
 
-void pack_cursor_skip(struct pack_cursor *cursor)
+void pack_cursor_take_into(struct pack_cursor *cursor, struct pack_in *group, uint32_t at, uint64_t *values)
 {
-    size_t count = cursor_frame(cursor);
-    if (cursor->mode == SPARSE) {
-        sparse_take(cursor, count);
-    } else if (cursor->mode == FRAMES) {
-        frame_skip(&cursor->in, count);
+    size_t count = cursor->count - at < PACK_FRAME ? cursor->count - at : PACK_FRAME;
+    if (cursor->mode == FRAMES) {
+        frame_take(group, values, count);
+    } else {
+        pack_cursor_take(cursor, group, at);
+        memcpy(values, cursor->values, count * sizeof *values);
     }
-    cursor->at += (uint32_t)count;
 }
 
 void unpack_column(struct pack_in *in, uint64_t *values, size_t count)
 {
-    struct pack_cursor cursor;
-    pack_cursor_begin(&cursor, in, count);
-    for (size_t i = 0; i < count; i += PACK_FRAME) {
-        size_t some = cursor_frame(&cursor);
-        if (cursor.mode == FRAMES) {
-            frame_take(&cursor.in, values + i, some);
-            cursor.at += (uint32_t)some;
-        } else {
-            memcpy(values + i, pack_cursor_next(&cursor), some * sizeof *values);
+    const uint8_t *head = unpack_bytes(in, 1 + sizeof(uint32_t));
+    uint32_t size = 0;
+    if (head != NULL) {
+        memcpy(&size, head + 1, sizeof size);
+    }
+    const uint8_t *body = head != NULL ? unpack_bytes(in, size) : NULL;
+    if (body == NULL || (head[0] != CONSTANT && head[0] != FRAMES)) {
+        memset(values, 0, count * sizeof *values);
+        (void)unpack_bad(in);
+        return;
+    }
+    struct pack_in rest = { body, body + size, false };
+    if (head[0] == CONSTANT) {
+        uint64_t value = unpack_number(&rest);
+        for (size_t i = 0; i < count; i++) {
+            values[i] = value;
         }
     }
-    in->bad = in->bad || cursor.in.bad;
+    for (size_t i = 0; i < count && head[0] == FRAMES; i += PACK_FRAME) {
+        frame_take(&rest, values + i, count - i < PACK_FRAME ? count - i : PACK_FRAME);
+    }
+    in->bad = in->bad || rest.bad || rest.at != rest.end;
 }

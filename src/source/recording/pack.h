@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 
 #define PACK_FRAME 128u
+#define PACK_FRAMES 512u /* of a column that is cut into groups, at most */
 #define PACK_SLACK 16u /* bytes that must be readable behind what is unpacked, whatever they are */
 
 static inline uint64_t pack_zigzag(uint64_t value)
@@ -29,13 +30,23 @@ static inline uint64_t pack_unzigzag(uint64_t value)
 void pack_number(struct nt_buffer *out, uint64_t value);
 void pack_bytes(struct nt_buffer *out, const void *data, size_t size); /* its size, then the bytes */
 void pack_column(struct nt_buffer *out, const uint64_t *values, size_t count);
-/* The same of a column that is 0 but in `listed` rows, which ascend. `room`: for `count` numbers. */
+/* A column that is 0 but in `listed` rows, which ascend. `room`: for `count` numbers. */
 struct pack_list {
     uint32_t *rows;
     uint64_t *values;
     size_t listed;
 };
-void pack_list(struct nt_buffer *out, const struct pack_list *list, size_t count, uint64_t *room);
+
+/* Columns that are cut into groups of 128, each of which can be read alone: `out` gets what all have in common, `frames`
+   what is each group's own, until it is put together group by group. */
+struct pack_framed {
+    bool framed; /* else there are no frames */
+    uint32_t begin, ends[PACK_FRAMES]; /* in `frames` */
+};
+void pack_framed(struct pack_framed *column, struct nt_buffer *out, struct nt_buffer *frames, const uint64_t *values,
+                 size_t count);
+void pack_framed_list(struct pack_framed *column, struct nt_buffer *out, struct nt_buffer *frames,
+                      const struct pack_list *list, size_t count, uint64_t *room);
 
 /* ---- Unpacking ---- */
 
@@ -53,27 +64,30 @@ const uint8_t *unpack_bytes(struct pack_in *in, size_t size);
 /* A whole column. */
 void unpack_column(struct pack_in *in, uint64_t *values, size_t count);
 
-/* A column read frame by frame. */
+/* A column that is cut into groups. */
 struct pack_cursor {
-    struct pack_in in;
+    struct pack_in in; /* listed numbers to come */
     uint8_t mode;
-    uint32_t count, at;   /* numbers in all, and taken */
-    uint32_t sparse_left; /* listed numbers to come */
-    uint64_t sparse_row;  /* of the next one */
-    uint32_t dirty;       /* numbers in `values` that are not what a frame of zeros has */
+    uint32_t count;
+    uint32_t sparse_left;
+    uint64_t sparse_row; /* of the next one */
+    bool dirty;          /* `values` are not what a frame of zeros has */
     uint64_t values[PACK_FRAME];
 };
 
-/* Begins a column of `count` numbers, and takes it from `in`. */
+/* Takes from `in` what all groups of a column of `count` numbers have in common. */
 void pack_cursor_begin(struct pack_cursor *cursor, struct pack_in *in, size_t count);
-/* The next up to 128 numbers. They stand until the next call. What is bad is told by cursor->in.bad. */
-const uint64_t *pack_cursor_next(struct pack_cursor *cursor);
-/* Passes over the next frame without unpacking it. */
-void pack_cursor_skip(struct pack_cursor *cursor);
-/* Every number is that one. */
-static inline bool pack_cursor_is_always(const struct pack_cursor *cursor, uint64_t value)
+/* One that is not there: zeros. */
+void pack_cursor_none(struct pack_cursor *cursor);
+/* The up to 128 numbers from row `at` on, which is never less than before, into `values`; takes from `group` what is
+   the group's own. What is bad is told by either. */
+void pack_cursor_take(struct pack_cursor *cursor, struct pack_in *group, uint32_t at);
+/* Likewise, into `values`. */
+void pack_cursor_take_into(struct pack_cursor *cursor, struct pack_in *group, uint32_t at, uint64_t *values);
+/* Every number is `values[0]`. */
+static inline bool pack_cursor_is_constant(const struct pack_cursor *cursor)
 {
-    return cursor->mode == 0 && cursor->values[0] == value;
+    return cursor->mode == 0;
 }
 
 #endif

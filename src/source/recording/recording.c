@@ -9,54 +9,14 @@
 
 #include <nt/error.h>
 
-#include "source/recording/block.h"
-#include "source/recording/file.h"
-#include "source/recording/index.h"
+#include "source/recording/reader.h"
 #include "source/recording/table.h"
 
 enum {
-    STASH = 256,          /* events of a block with data that are read at once */
     TOLD = 1000,          /* damages that are told of one file */
     OWNERS = 4096,        /* threads remembered of a ring */
     FILES = 4096,         /* at once */
     DATA_ROOM = 64 * 1024 /* fields in one batch of `read` */
-};
-
-/* Of one ring: which threads wrote it. */
-struct owners {
-    uint32_t program, ring;
-    uint32_t count, room;
-    struct owner {
-        uint64_t position;
-        uint32_t thread;
-    } * owners;
-};
-
-struct reader {
-    struct recording_source *source;
-    char *path;
-    struct recording_file file;
-    bool open;
-    uint32_t base; /* what its numbers of programs are raised by */
-    struct recording_decoder *decoder;
-    struct recording_read read, tables; /* the block that events come from, and one of a snapshot */
-    size_t place;                       /* the next block */
-    uint32_t loss_at;
-    struct nt_event stash[STASH];
-    uint32_t stash_at, stash_count;
-    struct owners *rings;
-    struct recording_index ring_index;
-    uint32_t ring_count, ring_room;
-    struct recording_index told; /* texts, by their hash */
-};
-
-struct recording_source {
-    struct nt_source source;
-    struct reader *readers;
-    size_t count;
-    void (*bad)(void *arg, const char *path, int error, const char *text);
-    void *arg;
-    uint8_t *data; /* of `read` */
 };
 
 static struct recording_source *recording_of(struct nt_source *source)
@@ -297,33 +257,61 @@ static uint32_t recording_thread(struct nt_source *source, uint32_t program, uin
 
 /* ---- Events ---- */
 
+/* Begins a block of events: how its rows are read, or -ENOMEM or, after telling, -NT_EFORMAT. */
+static int begin_block(struct reader *reader, const struct recording_place *place)
+{
+    struct recording_parts parts;
+    int result = reader->finder != NULL ? finder_begin(reader, place)
+                                        : recording_file_events(&reader->file, place, &reader->read, &parts);
+    if (reader->finder == NULL && result == 0) {
+        result = recording_decoder_begin(reader->decoder, &parts);
+        if (result == -NT_EFORMAT) {
+            recording_file_tell(&reader->file, place);
+        }
+    }
+    reader->loss_at = reader->stash_at = reader->stash_count = 0;
+    if (result >= 0 && result != READER_NOTHING) {
+        int error = take_threads(reader);
+        result = error != 0 ? error : result;
+    }
+    return result;
+}
+
+/* Whoever goes through all is told of all damage. */
+static int check_block(struct reader *reader, const struct recording_place *place)
+{
+    int error = reader->finder == NULL ? recording_file_read(&reader->file, place, true, &reader->tables) : 0;
+    return error == -ENOMEM ? error : 0;
+}
+
+static void pass(struct reader *reader, const struct recording_place *place)
+{
+    if (place->rows > 0) {
+        reader->passed = place->last > reader->passed ? place->last : reader->passed;
+    }
+}
+
 /* Begins the next block of events that can be read. 1; 0: there is none; or -ENOMEM. */
 static int next_block(struct reader *reader)
 {
     const struct recording_places *places = &reader->file.places;
-    while (reader->place < places->count) {
-        const struct recording_place *place = &places->places[reader->place++];
-        if (place->type != RECORDING_EVENTS) { /* whoever goes through all is told of all damage */
-            if (recording_file_read(&reader->file, place, true, &reader->tables) == -ENOMEM) {
-                reader->place--;
-                return -ENOMEM;
-            }
-            continue;
+    if (reader->mode != READER_ALL && reader->place > 0) {
+        pass(reader, &places->places[reader->place - 1]); /* as far as it was not read */
+    }
+    reader->mode = READER_ALL;
+    for (; reader->place < places->count; reader->place++) {
+        const struct recording_place *place = &places->places[reader->place];
+        int result = place->type == RECORDING_EVENTS ? begin_block(reader, place) : check_block(reader, place);
+        if (result == -ENOMEM) {
+            return result;
         }
-        int error = recording_file_read(&reader->file, place, true, &reader->read);
-        if (error == 0) {
-            error = recording_decoder_begin(reader->decoder, reader->read.summary, reader->read.summary_size,
-                                            reader->read.body, reader->read.body_size);
-            tell_contents(reader, reader->place - 1, error);
+        if (place->type == RECORDING_EVENTS && result >= 0 && result != READER_NOTHING) {
+            reader->mode = (enum reader_mode)result;
+            reader->place++;
+            return 1;
         }
-        reader->loss_at = reader->stash_at = reader->stash_count = 0;
-        if (error == 0) {
-            error = take_threads(reader);
-            return error == 0 ? 1 : error;
-        }
-        if (error == -ENOMEM) {
-            reader->place--;
-            return error;
+        if (result == READER_NOTHING) {
+            pass(reader, place);
         }
     }
     return 0;
@@ -332,7 +320,7 @@ static int next_block(struct reader *reader)
 /* Rows of the block that were not handed out begin here. */
 static uint32_t next_row(const struct reader *reader)
 {
-    return recording_decoder_at(reader->decoder) - (reader->stash_count - reader->stash_at);
+    return reader->stash_at < reader->stash_count ? reader->stash_row : recording_decoder_at(reader->decoder);
 }
 
 /* Whether the block has nothing left. */
@@ -342,26 +330,42 @@ static bool block_is_done(const struct reader *reader)
     return next_row(reader) >= head->rows && reader->loss_at >= head->losses;
 }
 
-static int decode(struct reader *reader, struct nt_event *events, size_t room)
+/* Rows that follow before row `end`, those that are not asked for left out. */
+static int decode(struct reader *reader, uint32_t end, struct nt_event *events, size_t room)
 {
-    int count = recording_decoder_next(reader->decoder, events, room);
+    uint32_t left = end - recording_decoder_at(reader->decoder);
+    room = room < left ? room : left;
+    int count = reader->mode == READER_PICKED
+                    ? recording_decoder_next_picked(reader->decoder, end, events, room)
+                    : recording_decoder_next(reader->decoder, events, reader->mode == READER_NONE ? 0 : room);
     if (count < 0) {
         tell_contents(reader, reader->place - 1, count);
         reader->loss_at = UINT32_MAX; /* nor is anything behind it told */
         return 0;
     }
-    return count;
+    if (reader->mode != READER_SOME) {
+        return count;
+    }
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        if (finder_wants(reader->finder, &events[i])) {
+            events[kept++] = events[i];
+        }
+    }
+    return kept;
 }
 
 /* Events that have data, as far as there is room for it: what they point to goes with the block. */
-static size_t take_with_data(struct reader *reader, struct nt_source_batch *batch, size_t from, size_t room)
+static size_t take_with_data(struct reader *reader, uint32_t end, struct nt_source_batch *batch, size_t from)
 {
     size_t count = 0;
     if (reader->stash_at == reader->stash_count) {
+        uint32_t row = recording_decoder_at(reader->decoder);
         reader->stash_at = 0;
-        reader->stash_count = (uint32_t)decode(reader, reader->stash, STASH);
+        reader->stash_count = (uint32_t)decode(reader, end, reader->stash, READER_STASH);
+        reader->stash_row = row;
     }
-    for (; count < room && reader->stash_at < reader->stash_count; count++, reader->stash_at++) {
+    for (; from + count < batch->room && reader->stash_at < reader->stash_count; count++, reader->stash_at++) {
         struct nt_event *event = &batch->events[from + count];
         *event = reader->stash[reader->stash_at];
         if (event->data_size > batch->data_room - batch->data_used) {
@@ -375,16 +379,14 @@ static size_t take_with_data(struct reader *reader, struct nt_source_batch *batc
     return count;
 }
 
-/* Events up to the next loss. Returns how many; none, and the block is not done: there is no room for data. */
+/* Events up to the next loss. Returns how many. */
 static size_t take_events(struct reader *reader, struct nt_source_batch *batch, size_t from)
 {
     const struct recording_head *head = recording_decoder_head(reader->decoder);
     const struct recording_loss *losses = recording_decoder_losses(reader->decoder);
     uint32_t end = reader->loss_at < head->losses ? losses[reader->loss_at].before : head->rows;
-    size_t room = end - next_row(reader);
-    room = room < batch->room - from ? room : batch->room - from;
-    size_t count = head->data > 0 ? take_with_data(reader, batch, from, room)
-                                  : (size_t)decode(reader, batch->events + from, room);
+    size_t count = head->data > 0 ? take_with_data(reader, end, batch, from)
+                                  : (size_t)decode(reader, end, batch->events + from, batch->room - from);
     for (size_t i = 0; i < count; i++) {
         batch->events[from + i].program += reader->base;
     }
@@ -410,26 +412,47 @@ static void take_losses(struct reader *reader, struct nt_source_batch *batch, si
     }
 }
 
+/* What of the block there is room for. Returns how many events; none, and the block is not done: there is no more
+   room. */
+static size_t take_block(struct reader *reader, struct nt_source_batch *batch, size_t from)
+{
+    size_t count = 0;
+    while (from + count < batch->room && batch->loss_count < batch->loss_room && !block_is_done(reader)) {
+        uint32_t row = next_row(reader), losses = reader->loss_at;
+        take_losses(reader, batch, from + count);
+        size_t some = batch->loss_count < batch->loss_room ? take_events(reader, batch, from + count) : 0;
+        if (some == 0 && next_row(reader) == row && reader->loss_at == losses) {
+            break;
+        }
+        count += some;
+    }
+    return count;
+}
+
 static int read_reader(struct reader *reader, struct nt_source_batch *batch)
 {
     size_t count = 0;
     batch->loss_count = batch->data_used = 0;
+    batch->passed = 0;
     while (reader->open && count < batch->room && batch->loss_count < batch->loss_room) {
+        bool nothing = count == 0 && batch->loss_count == 0;
         if (block_is_done(reader)) {
-            int more = next_block(reader);
-            if (more < 0 && count == 0 && batch->loss_count == 0) {
+            int more = nothing || reader->finder == NULL ? next_block(reader) : 0; /* what was left out is between */
+            if (more < 0 && nothing) {
                 return more;
             }
             if (more <= 0) {
                 break;
             }
         }
-        take_losses(reader, batch, count);
-        size_t some = batch->loss_count < batch->loss_room ? take_events(reader, batch, count) : 0;
-        if (some == 0 && !block_is_done(reader)) {
+        count += take_block(reader, batch, count);
+        if (!block_is_done(reader)) {
             break;
         }
-        count += some;
+    }
+    if (count > 0 || batch->loss_count > 0) {
+        batch->passed = reader->passed;
+        reader->passed = 0;
     }
     return (int)count;
 }
@@ -478,6 +501,7 @@ static void reader_fini(struct reader *reader)
         recording_file_close(&reader->file);
     }
     recording_decoder_free(reader->decoder);
+    finder_free(reader->finder);
     recording_read_fini(&reader->read);
     recording_read_fini(&reader->tables);
     for (uint32_t i = 0; i < reader->ring_count; i++) {
@@ -500,6 +524,20 @@ static void recording_free(struct nt_source *take_source)
     free(recording);
 }
 
+static int recording_select(struct nt_source *source, const struct nt_source_wanted *wanted)
+{
+    struct recording_source *recording = recording_of(source);
+    /* Of several files that are merged what is left out would decide what comes first. */
+    return recording->count == 1 && recording->readers[0].open ? finder_new(&recording->readers[0], wanted) : 0;
+}
+
+static bool recording_complete(struct nt_source *source, uint32_t program, uint32_t object, uint32_t generation)
+{
+    const struct recording_source *recording = recording_of(source);
+    return recording->count != 1 || recording->readers[0].finder == NULL ||
+           finder_is_complete(recording->readers[0].finder, program, object, generation);
+}
+
 static const struct nt_source_ops recording_ops = {
     .name = "recording",
     .ordered = true,
@@ -507,6 +545,8 @@ static const struct nt_source_ops recording_ops = {
     .read = recording_read,
     .lanes = recording_lanes,
     .read_lane = recording_read_lane,
+    .select = recording_select,
+    .complete = recording_complete,
     .thread = recording_thread,
     .free = recording_free,
 };

@@ -346,7 +346,7 @@ static uint64_t read_all(struct nt_source *source, unsigned *ret_losses)
     *ret_losses = 0;
     assert_int_equal(source->ops->lanes(source), 2);
     for (;;) {
-        struct nt_source_batch batch = { events, ROOM, losses, 2, data, sizeof data, 0, 0 };
+        struct nt_source_batch batch = { events, ROOM, losses, 2, data, sizeof data, 0, 0, 0 };
         int count = source->ops->read_lane(source, 1, &batch);
         assert_true(count >= 0);
         if (count == 0 && batch.loss_count == 0) {

@@ -87,7 +87,7 @@ static int write_block(struct nt_recording *recording, unsigned type, struct rec
     static const uint8_t mark[8] = RECORDING_MARK, zeros[8] = { 0 };
     struct nt_buffer *summary = &recording->summary, *body = &recording->body;
     int error = summary->error != 0 ? summary->error : body->error;
-    bool zstd = type == RECORDING_TABLES;
+    bool zstd = type == RECORDING_TABLES, events = type == RECORDING_EVENTS;
     size_t raw = body->size;
     if (error == 0 && zstd) {
         nt_buffer_clear(&recording->packed);
@@ -110,8 +110,8 @@ static int write_block(struct nt_recording *recording, unsigned type, struct rec
         .body_size = (uint32_t)body->size,
         .body_raw = (uint32_t)raw,
         .number = recording->blocks,
-        .summary_hash = hash_of(summary->data, summary->size),
-        .body_hash = hash_of(body->data, body->size),
+        .summary_hash = hash_of(summary->data, events ? sizeof(struct recording_head) : summary->size),
+        .body_hash = events ? 0 : hash_of(body->data, body->size),
     };
     memcpy(block.mark, mark, sizeof mark);
     block.hash = recording_block_hash(&block, recording->offset);

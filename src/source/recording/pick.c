@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading some rows of a block of events, see block.h: sections of the summary and groups of the body that are needed
+   are checked and unpacked, all others stay where they are. */
+#include <errno.h>
+#include <string.h>
+
+#include "source/recording/decoder.h"
+
+#define MANY 8u        /* of so many rows one is wanted: then all are read */
+#define NOWHERE UINT32_MAX
+
+int recording_decoder_lists(struct recording_decoder *decoder, const struct recording_parts *parts)
+{
+    int error = decoder_head(decoder, parts);
+    error = error == 0 ? decoder_lists(decoder) : error;
+    if (error != 0) {
+        decoder->head = (struct recording_head){ 0 };
+    }
+    decoder->row = decoder->head.rows;
+    return error;
+}
+
+/* ---- Sessions ---- */
+
+/* Whether the low bits of any are among those of the block. */
+static bool lows_meet(const struct recording_decoder *d, const uint64_t *sessions, size_t count)
+{
+    uint64_t low = 0;
+    size_t at = 0;
+    for (uint32_t i = 0; i < d->head.sessions; i++) {
+        low = recording_session_low(low + d->places[i]);
+        while (at < count && recording_session_low(sessions[at]) < low) {
+            at++;
+        }
+        if (at == count || recording_session_low(sessions[at]) == low) {
+            return at < count;
+        }
+    }
+    return false;
+}
+
+static bool sessions_meet(const struct recording_decoder *d, const uint64_t *sessions, size_t count)
+{
+    uint64_t low = 0;
+    size_t at = 0;
+    for (uint32_t i = 0; i < d->head.sessions; i++) {
+        low = recording_session_low(low + d->places[i]);
+        while (at < count && recording_session_low(sessions[at]) < low) {
+            at++;
+        }
+        for (size_t k = at; k < count && recording_session_low(sessions[k]) == low; k++) {
+            if (sessions[k] == (d->sessions[i] << 48 | low)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+int recording_decoder_has_session(struct recording_decoder *decoder, const struct recording_parts *parts,
+                                  const uint64_t *sessions, size_t count)
+{
+    int error = decoder_head(decoder, parts);
+    if (error != 0) {
+        return error;
+    }
+    struct pack_in in = decoder_section(decoder, RECORDING_SESSIONS);
+    unpack_column(&in, decoder->places, decoder->head.sessions);
+    if (in.bad) {
+        return -NT_EFORMAT;
+    }
+    if (!lows_meet(decoder, sessions, count)) {
+        return 0;
+    }
+    unpack_column(&in, decoder->sessions, decoder->head.sessions);
+    return in.bad ? -NT_EFORMAT : sessions_meet(decoder, sessions, count);
+}
+
+/* ---- Objects ---- */
+
+int recording_decoder_objects(struct recording_decoder *decoder, const struct recording_parts *parts,
+                              const struct recording_object **ret_objects)
+{
+    int error = decoder_head(decoder, parts);
+    error = error == 0 ? decoder_objects(decoder) : error;
+    *ret_objects = decoder->names;
+    return error;
+}
+
+int recording_decoder_gaps(struct recording_decoder *decoder, const struct recording_parts *parts,
+                           const uint32_t **ret_places)
+{
+    int error = decoder_head(decoder, parts);
+    if (error != 0) {
+        return error;
+    }
+    struct pack_in in = decoder_section(decoder, RECORDING_STREAMS);
+    decoder_gaps(decoder, &in);
+    *ret_places = decoder->gaps;
+    return in.bad ? -NT_EFORMAT : 0;
+}
+
+/* ---- Rows ---- */
+
+static bool is_pickable(const struct recording_decoder *d)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < d->picked_count; i++) {
+        rows += d->streams[d->picked[i]].rows;
+    }
+    return d->ring_mode == RECORDING_RING_FEW && rows <= d->head.rows / MANY;
+}
+
+/* A group of the columns by stream: its numbers up to `count` from `from` on belong to the stream from `row` on. Returns
+   the row behind, NOWHERE if it cannot be. */
+static uint32_t take_rows(struct recording_decoder *d, uint32_t number, uint32_t group, uint32_t row)
+{
+    struct decoder_stream *stream = &d->streams[number];
+    uint32_t at = group * PACK_FRAME, from = stream->at > at ? stream->at : at, end = stream->at + stream->rows;
+    end = end < at + PACK_FRAME ? end : at + PACK_FRAME;
+    for (uint32_t i = from; i < end; i++, row++) {
+        uint64_t passed = d->cursors[FRAMED_ROWS].values[i - at];
+        if (passed >= d->head.rows - row || (d->marks[(row + passed) / 64] >> (row + passed) % 64 & 1) != 0) {
+            return NOWHERE;
+        }
+        row += (uint32_t)passed;
+        d->marks[row / 64] |= UINT64_C(1) << row % 64;
+        d->stream_of[row] = number;
+        d->values[i] = d->cursors[FRAMED_VALUE].values[i - at];
+        d->arguments[i] = d->cursors[FRAMED_ARGUMENT].values[i - at];
+    }
+    return row;
+}
+
+static bool group_take(struct recording_decoder *d, uint32_t group)
+{
+    uint32_t number = decoder_groups(d) + group;
+    struct pack_in in = decoder_group(d, number);
+    if (!decoder_group_is_whole(d, number)) {
+        return false;
+    }
+    for (int i = FRAMED_ROWS; i < FRAMED; i++) {
+        pack_cursor_take(&d->cursors[i], &in, group * PACK_FRAME);
+    }
+    return !in.bad;
+}
+
+/* Marks the rows of the streams. Streams ascend, and so do their groups. */
+static int mark_rows(struct recording_decoder *d)
+{
+    uint32_t taken = NOWHERE;
+    memset(d->marks, 0, sizeof d->marks);
+    for (uint32_t i = 0; i < d->picked_count; i++) {
+        const struct decoder_stream *stream = &d->streams[d->picked[i]];
+        uint32_t group = stream->at / PACK_FRAME, last = (stream->at + stream->rows - 1) / PACK_FRAME, row = 0;
+        for (; group <= last; group++) {
+            if (group != taken && !group_take(d, group)) {
+                return -NT_EFORMAT;
+            }
+            taken = group;
+            row = take_rows(d, d->picked[i], group, row);
+            if (row == NOWHERE) {
+                return -NT_EFORMAT;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The groups of the rows that are marked: all are checked before any row is handed out. */
+static bool groups_are_whole(const struct recording_decoder *d)
+{
+    const uint32_t words = PACK_FRAME / 64;
+    for (uint32_t i = 0; i < decoder_groups(d); i++) {
+        if ((d->marks[words * i] | d->marks[words * i + 1]) != 0 && !decoder_group_is_whole(d, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int pick(struct recording_decoder *d, const bool *wanted)
+{
+    int error = decoder_lists(d);
+    error = error == 0 ? decoder_objects(d) : error;
+    error = error == 0 ? decoder_streams(d, wanted) : error;
+    error = error == 0 ? decoder_columns(d) : error;
+    if (error != 0 || !is_pickable(d)) {
+        return error;
+    }
+    error = decoder_sessions(d);
+    error = error == 0 ? mark_rows(d) : error;
+    if (error == 0 && !groups_are_whole(d)) {
+        error = -NT_EFORMAT;
+    }
+    d->group = NOWHERE;
+    return error == 0 ? 1 : error;
+}
+
+int recording_decoder_pick(struct recording_decoder *decoder, const struct recording_parts *parts, const bool *wanted)
+{
+    int result = decoder_head(decoder, parts);
+    result = result == 0 ? pick(decoder, wanted) : result;
+    if (result < 0) {
+        decoder->head = (struct recording_head){ 0 };
+    }
+    return result;
+}
+
+/* The next marked row before `end`; NOWHERE: none. */
+static uint32_t next_marked(const struct recording_decoder *d, uint32_t end)
+{
+    for (uint32_t row = d->row; row < end; row = (row / 64 + 1) * 64) {
+        uint64_t word = d->marks[row / 64] >> row % 64;
+        if (word != 0) {
+            row += (uint32_t)__builtin_ctzll(word);
+            return row < end ? row : NOWHERE;
+        }
+    }
+    return NOWHERE;
+}
+
+static bool begin_group(struct recording_decoder *d, uint32_t group)
+{
+    if (!decoder_take_group(d, group * PACK_FRAME)) {
+        return false;
+    }
+    const bool by_ring = d->session_mode == RECORDING_SESSION_BY_RING;
+    for (uint32_t i = 0; i < d->head.rings; i++) {
+        uint32_t base = group * d->head.rings + i;
+        d->rings[i].next = d->bases[base];
+        d->rings[i].session = by_ring && d->ring_sessions[base] > 0 ? (uint32_t)d->ring_sessions[base] - 1
+                                                                    : RECORDING_NONE;
+    }
+    while (d->miss_at < d->miss_count && d->misses[d->miss_at] < group * PACK_FRAME) {
+        d->miss_at++;
+    }
+    d->group = group;
+    d->at = 0;
+    return true;
+}
+
+/* Goes on to a row of the group: what those before it take of times, rings and data. */
+static bool pass_rows(struct recording_decoder *d, uint32_t to)
+{
+    const uint64_t *const times = d->cursors[FRAMED_TIME].values, *const rings = d->cursors[FRAMED_RING].values;
+    const uint64_t *const positions = d->cursors[FRAMED_POSITION].values, *const spans = d->cursors[FRAMED_SPAN].values;
+    const uint64_t *const sizes = d->cursors[FRAMED_DATA_SIZE].values;
+    uint64_t data = 0;
+    for (uint32_t at = d->at; at < to; at++) {
+        if (rings[at] >= d->head.rings) {
+            return false;
+        }
+        struct decoder_ring *ring = &d->rings[rings[at]];
+        uint64_t span = ring->ring == NT_EVENT_NO_RING ? 1 : 64 * (1 + spans[at]);
+        ring->next += pack_unzigzag(positions[at] << d->position_shift) + span;
+        data += sizes[at] <= NT_SOURCE_DATA ? sizes[at] : NT_SOURCE_DATA;
+    }
+    for (uint32_t at = d->at > 0 ? d->at : 1; at < to; at++) {
+        d->time += pack_unzigzag(times[at]);
+    }
+    if (data > (size_t)(d->data_end - d->data)) {
+        return false;
+    }
+    d->data += data;
+    d->at = to;
+    return true;
+}
+
+/* Rows up to that one that have another session than their ring or object before. */
+static void pass_misses(struct recording_decoder *d, uint32_t row)
+{
+    const uint64_t *const rings = d->cursors[FRAMED_RING].values;
+    for (; d->miss_at < d->miss_count && d->misses[d->miss_at] < row; d->miss_at++) {
+        uint64_t session = d->miss_sessions[d->miss_at];
+        if (d->session_mode == RECORDING_SESSION_BY_RING) {
+            d->rings[rings[d->misses[d->miss_at] % PACK_FRAME]].session =
+                session < d->head.sessions ? (uint32_t)session : RECORDING_NONE;
+        }
+    }
+}
+
+static bool take_row(struct recording_decoder *d, uint32_t row, struct nt_event *event)
+{
+    uint32_t at = row % PACK_FRAME;
+    struct decoder_stream *stream = &d->streams[d->stream_of[row]];
+    if ((row / PACK_FRAME != d->group && !begin_group(d, row / PACK_FRAME)) || !pass_rows(d, at)) {
+        return false;
+    }
+    d->row = row;
+    pass_misses(d, row);
+    const uint8_t *data = d->data;
+    if (!decoder_row(d, stream, at, event)) {
+        return false;
+    }
+    d->data = data; /* pass_rows goes over it */
+    event->time = d->time + (at > 0 ? pack_unzigzag(d->cursors[FRAMED_TIME].values[at]) : 0);
+    event->ticks = recording_line_at(&d->lines[stream->line], event->time) + d->cursors[FRAMED_TICKS].values[at];
+    event->position = d->rings[d->ring].next +
+                      pack_unzigzag(d->cursors[FRAMED_POSITION].values[at] << d->position_shift);
+    d->row = row + 1;
+    return true;
+}
+
+int recording_decoder_next_picked(struct recording_decoder *decoder, uint32_t end, struct nt_event *events,
+                                  size_t room)
+{
+    struct recording_decoder *d = decoder;
+    size_t count = 0;
+    for (uint32_t row; count < room && (row = next_marked(d, end)) != NOWHERE; count++) {
+        if (!take_row(d, row, &events[count])) {
+            d->head.rows = d->row;
+            return -NT_EFORMAT;
+        }
+    }
+    if (count < room && d->row < end) {
+        d->row = end;
+    }
+    return (int)count;
+}
