@@ -12,13 +12,14 @@ static uint64_t dice(struct traffic *traffic)
     traffic->seed ^= traffic->seed << 13;
     traffic->seed ^= traffic->seed >> 7;
     traffic->seed ^= traffic->seed << 17;
-    return traffic->seed * UINT64_C(0x2545f4914f6cdd1d);
+    uint64_t number = traffic->seed * UINT64_C(0x2545f4914f6cdd1d);
+    return number >> 32 | number << 32; /* the lower half is less random than the upper one */
 }
 
 /* Above 0, up to 1. */
 static double part(struct traffic *traffic)
 {
-    return (double)((dice(traffic) >> 11) + 1) / 9007199254740992.0;
+    return (double)(((dice(traffic) & UINT32_MAX) << 21) + 1) / 9007199254740992.0;
 }
 
 static uint64_t session_new(struct traffic *traffic)

@@ -47,6 +47,7 @@ SESSION_COUNTER = built("tests", "session_counter")
 NAMED_OBJECTS = built("tests", "named_objects")
 TWO_ENDS = built("tests", "two_ends")
 COUNTER = built("tests", "counter")
+MADE_RECORDING = built("tests", "made_recording")
 
 
 def leave(number, _frame):

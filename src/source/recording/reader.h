@@ -39,6 +39,7 @@ struct reader {
     struct recording_decoder *decoder;
     struct recording_read read, tables; /* the block that events come from, and one of a snapshot */
     size_t place;                       /* the next block */
+    bool begun;                         /* a block: the decoder has it */
     enum reader_mode mode;              /* how the block's rows are read */
     uint32_t loss_at;
     struct nt_event stash[READER_STASH];

@@ -299,6 +299,7 @@ static int next_block(struct reader *reader)
         pass(reader, &places->places[reader->place - 1]); /* as far as it was not read */
     }
     reader->mode = READER_ALL;
+    reader->begun = false;
     for (; reader->place < places->count; reader->place++) {
         const struct recording_place *place = &places->places[reader->place];
         int result = place->type == RECORDING_EVENTS ? begin_block(reader, place) : check_block(reader, place);
@@ -307,6 +308,7 @@ static int next_block(struct reader *reader)
         }
         if (place->type == RECORDING_EVENTS && result >= 0 && result != READER_NOTHING) {
             reader->mode = (enum reader_mode)result;
+            reader->begun = true;
             reader->place++;
             return 1;
         }
@@ -327,7 +329,7 @@ static uint32_t next_row(const struct reader *reader)
 static bool block_is_done(const struct reader *reader)
 {
     const struct recording_head *head = recording_decoder_head(reader->decoder);
-    return next_row(reader) >= head->rows && reader->loss_at >= head->losses;
+    return !reader->begun || (next_row(reader) >= head->rows && reader->loss_at >= head->losses);
 }
 
 /* Rows that follow before row `end`, those that are not asked for left out. */
