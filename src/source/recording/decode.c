@@ -296,10 +296,19 @@ static void read_stream_rows(struct recording_decoder *d, const bool *wanted, st
     in->bad = in->bad || at != d->head.rows;
 }
 
+/* A column of what streams have, of those of which all is noted. */
+static void take_picked(struct recording_decoder *d, struct pack_in *in)
+{
+    if (d->picked_count == d->head.streams) {
+        unpack_column(in, d->places, d->head.streams);
+    } else {
+        unpack_some(in, d->head.streams, d->picked, d->picked_count, d->places);
+    }
+}
+
 int decoder_streams(struct recording_decoder *d, const bool *wanted)
 {
     struct pack_in in = decoder_section(d, RECORDING_STREAMS);
-    uint32_t count = d->head.streams;
     decoder_gaps(d, &in);
     if (!in.bad) {
         read_stream_objects(d, wanted, &in);
@@ -307,19 +316,19 @@ int decoder_streams(struct recording_decoder *d, const bool *wanted)
     if (in.bad) {
         return -NT_EFORMAT;
     }
-    unpack_column(&in, d->places, count);
+    take_picked(d, &in);
     for (uint32_t i = 0; i < d->picked_count; i++) {
-        in.bad = in.bad || d->places[d->picked[i]] > UINT16_MAX;
-        d->streams[d->picked[i]].kind = (uint16_t)d->places[d->picked[i]];
+        in.bad = in.bad || d->places[i] > UINT16_MAX;
+        d->streams[d->picked[i]].kind = (uint16_t)d->places[i];
     }
     read_stream_rows(d, wanted, &in);
-    unpack_column(&in, d->places, count);
+    take_picked(d, &in);
     for (uint32_t i = 0; i < d->picked_count; i++) {
-        d->streams[d->picked[i]].count = d->places[d->picked[i]];
+        d->streams[d->picked[i]].count = d->places[i];
     }
-    unpack_column(&in, d->places, count);
+    take_picked(d, &in);
     for (uint32_t i = 0; i < d->picked_count; i++) {
-        d->streams[d->picked[i]].total = d->places[d->picked[i]];
+        d->streams[d->picked[i]].total = d->places[i];
     }
     return end_section(&in);
 }

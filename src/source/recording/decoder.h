@@ -82,6 +82,8 @@ struct recording_decoder {
     uint64_t marks[ROWS / 64];
     uint32_t group; /* whose frames the cursors have */
     uint32_t at;    /* rows of it that were passed */
+    uint32_t seen;  /* rows of it of which all numbers are known that are needed behind them */
+    bool plain;     /* no position is out of line, and no event takes more than others */
 };
 
 /* Head and memory; sections as a whole, each checked; all of them 0, -ENOMEM or -NT_EFORMAT. */

@@ -285,20 +285,47 @@ static uint64_t load64(const uint8_t *at)
     return word;
 }
 
-/* Reads up to PACK_SLACK bytes behind the bits. */
+static uint64_t bits_at(const uint8_t *at, size_t bit, unsigned width)
+{
+    if (width <= 56) {
+        return (load64(at + bit / 8) >> bit % 8) & ((UINT64_C(1) << width) - 1);
+    }
+    unsigned __int128 word = (unsigned __int128)load64(at + bit / 8 + 8) << 64 | load64(at + bit / 8);
+    return (uint64_t)(word >> bit % 8) & (UINT64_MAX >> (64 - width));
+}
+
+/* Reads up to PACK_SLACK bytes behind the bits. Eight numbers take `width` bytes: where each of them begins is the same
+   in all such. */
 static void bits_take(const uint8_t *at, uint64_t *values, size_t count, unsigned width, uint64_t least)
 {
-    const uint64_t mask = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
-    size_t bit = 0;
-    if (width <= 56) {
-        for (size_t i = 0; i < count; i++, bit += width) {
-            values[i] = least + ((load64(at + bit / 8) >> bit % 8) & mask);
+    const uint64_t mask = (UINT64_C(1) << width % 64) - 1;
+    size_t i = 0;
+    if (width <= 7) {
+        for (; i + 8 <= count; i += 8, at += width) {
+            uint64_t word = load64(at);
+            for (unsigned k = 0; k < 8; k++, word >>= width) {
+                values[i + k] = least + (word & mask);
+            }
         }
-        return;
+    } else if (width <= 56) {
+        const uint8_t *const second = at + width / 8, *const third = at + 2 * width / 8, *const fourth = at + 3 * width / 8;
+        const uint8_t *const fifth = at + 4 * width / 8, *const sixth = at + 5 * width / 8;
+        const uint8_t *const seventh = at + 6 * width / 8, *const eighth = at + 7 * width / 8;
+        for (size_t byte = 0; i + 8 <= count; i += 8, byte += width) {
+            values[i] = least + (load64(at + byte) & mask);
+            values[i + 1] = least + ((load64(second + byte) >> width % 8) & mask);
+            values[i + 2] = least + ((load64(third + byte) >> 2 * width % 8) & mask);
+            values[i + 3] = least + ((load64(fourth + byte) >> 3 * width % 8) & mask);
+            values[i + 4] = least + ((load64(fifth + byte) >> 4 * width % 8) & mask);
+            values[i + 5] = least + ((load64(sixth + byte) >> 5 * width % 8) & mask);
+            values[i + 6] = least + ((load64(seventh + byte) >> 6 * width % 8) & mask);
+            values[i + 7] = least + ((load64(eighth + byte) >> 7 * width % 8) & mask);
+        }
+        at += i / 8 * width;
     }
-    for (size_t i = 0; i < count; i++, bit += width) {
-        unsigned __int128 word = (unsigned __int128)load64(at + bit / 8 + 8) << 64 | load64(at + bit / 8);
-        values[i] = least + ((uint64_t)(word >> bit % 8) & mask);
+    for (size_t bit = 0, from = i - i % 8; i < count; i++) {
+        bit = (i - (width <= 56 ? from : 0)) * width;
+        values[i] = least + bits_at(at, bit, width);
     }
 }
 
@@ -322,6 +349,19 @@ static bool frame_begin(struct pack_in *in, size_t count, struct frame *ret_fram
     return ret_frame->bits != NULL;
 }
 
+static void frame_exceptions(struct pack_in *in, const struct frame *frame, uint64_t *values, size_t count)
+{
+    for (unsigned i = 0; i < frame->exceptions; i++) {
+        const uint8_t *row = unpack_bytes(in, 1);
+        uint64_t high = unpack_number(in);
+        if (row == NULL || *row >= count || frame->width == 64) {
+            (void)unpack_bad(in);
+            return;
+        }
+        values[*row] += high << frame->width;
+    }
+}
+
 static void frame_take(struct pack_in *in, uint64_t *values, size_t count)
 {
     struct frame frame;
@@ -330,15 +370,33 @@ static void frame_take(struct pack_in *in, uint64_t *values, size_t count)
         return;
     }
     bits_take(frame.bits, values, count, frame.width, frame.least);
-    for (unsigned i = 0; i < frame.exceptions; i++) {
-        const uint8_t *row = unpack_bytes(in, 1);
-        uint64_t high = unpack_number(in);
-        if (row == NULL || *row >= count || frame.width == 64) {
-            (void)unpack_bad(in);
-            return;
-        }
-        values[*row] += high << frame.width;
+    frame_exceptions(in, &frame, values, count);
+}
+
+/* Passes over the frame; what of it was looked at is in *ret_frame. */
+static bool frame_pass(struct pack_in *in, size_t count, struct frame *ret_frame)
+{
+    if (!frame_begin(in, count, ret_frame)) {
+        return false;
     }
+    for (unsigned i = 0; i < ret_frame->exceptions; i++) {
+        (void)unpack_bytes(in, 1);
+        (void)unpack_number(in);
+    }
+    in->bad = in->bad || (ret_frame->exceptions > 0 && ret_frame->width == 64);
+    return !in->bad;
+}
+
+/* One number of a frame that was passed over: `in` begins where its exceptions do. */
+static uint64_t frame_number(const struct frame *frame, struct pack_in in, unsigned row)
+{
+    uint64_t value = frame->least + bits_at(frame->bits, (size_t)row * frame->width, frame->width);
+    for (unsigned i = 0; i < frame->exceptions; i++) {
+        const uint8_t *at = unpack_bytes(&in, 1);
+        uint64_t high = unpack_number(&in);
+        value += at != NULL && *at == row ? high << frame->width : 0;
+    }
+    return value;
 }
 
 static void sparse_next(struct pack_cursor *cursor, uint64_t before)
@@ -431,7 +489,49 @@ void pack_cursor_take_into(struct pack_cursor *cursor, struct pack_in *group, ui
     }
 }
 
-void unpack_column(struct pack_in *in, uint64_t *values, size_t count)
+void pack_cursor_view(struct pack_cursor *cursor, struct pack_in *group, uint32_t at)
+{
+    if (cursor->mode != FRAMES) {
+        pack_cursor_take(cursor, group, at);
+        return;
+    }
+    struct frame frame = { 0 };
+    size_t count = cursor->count - at < PACK_FRAME ? cursor->count - at : PACK_FRAME;
+    const struct pack_in before = *group;
+    cursor->view = before.at;
+    cursor->view_count = frame_pass(group, count, &frame) ? (uint32_t)count : 0;
+    cursor->view_end = group->at;
+}
+
+uint64_t pack_cursor_number(const struct pack_cursor *cursor, unsigned row)
+{
+    struct pack_in in = { cursor->view, cursor->view_end, false };
+    struct frame frame;
+    if (cursor->mode != FRAMES) {
+        return cursor->values[row];
+    }
+    return row < cursor->view_count && frame_begin(&in, cursor->view_count, &frame) ? frame_number(&frame, in, row) : 0;
+}
+
+void pack_cursor_numbers(struct pack_cursor *cursor, unsigned count)
+{
+    struct pack_in in = { cursor->view, cursor->view_end, false };
+    struct frame frame;
+    if (cursor->mode != FRAMES || count > cursor->view_count || !frame_begin(&in, cursor->view_count, &frame)) {
+        return;
+    }
+    bits_take(frame.bits, cursor->values, count, frame.width, frame.least);
+    for (unsigned i = 0; i < frame.exceptions; i++) {
+        const uint8_t *row = unpack_bytes(&in, 1);
+        uint64_t high = unpack_number(&in);
+        if (row != NULL && *row < count) {
+            cursor->values[*row] += high << frame.width;
+        }
+    }
+}
+
+/* What a whole column begins with. False: it cannot be one. */
+static bool column_take(struct pack_in *in, uint8_t *ret_mode, struct pack_in *ret_rest)
 {
     const uint8_t *head = unpack_bytes(in, 1 + sizeof(uint32_t));
     uint32_t size = 0;
@@ -440,19 +540,59 @@ void unpack_column(struct pack_in *in, uint64_t *values, size_t count)
     }
     const uint8_t *body = head != NULL ? unpack_bytes(in, size) : NULL;
     if (body == NULL || (head[0] != CONSTANT && head[0] != FRAMES)) {
-        memset(values, 0, count * sizeof *values);
         (void)unpack_bad(in);
+        return false;
+    }
+    *ret_mode = head[0];
+    *ret_rest = (struct pack_in){ body, body + size, false };
+    return true;
+}
+
+void unpack_column(struct pack_in *in, uint64_t *values, size_t count)
+{
+    struct pack_in rest;
+    uint8_t mode;
+    if (!column_take(in, &mode, &rest)) {
+        memset(values, 0, count * sizeof *values);
         return;
     }
-    struct pack_in rest = { body, body + size, false };
-    if (head[0] == CONSTANT) {
+    if (mode == CONSTANT) {
         uint64_t value = unpack_number(&rest);
         for (size_t i = 0; i < count; i++) {
             values[i] = value;
         }
     }
-    for (size_t i = 0; i < count && head[0] == FRAMES; i += PACK_FRAME) {
+    for (size_t i = 0; i < count && mode == FRAMES; i += PACK_FRAME) {
         frame_take(&rest, values + i, count - i < PACK_FRAME ? count - i : PACK_FRAME);
     }
+    in->bad = in->bad || rest.bad || rest.at != rest.end;
+}
+
+void unpack_some(struct pack_in *in, size_t count, const uint32_t *rows, size_t some, uint64_t *values)
+{
+    struct pack_in rest;
+    uint8_t mode;
+    size_t k = 0;
+    if (!column_take(in, &mode, &rest)) {
+        memset(values, 0, some * sizeof *values);
+        return;
+    }
+    uint64_t value = mode == CONSTANT ? unpack_number(&rest) : 0;
+    for (; k < some && mode == CONSTANT; k++) {
+        values[k] = value;
+    }
+    for (size_t i = 0; i < count && mode == FRAMES; i += PACK_FRAME) {
+        size_t frame_count = count - i < PACK_FRAME ? count - i : PACK_FRAME;
+        struct pack_in before = rest;
+        struct frame frame;
+        if (!frame_pass(&rest, frame_count, &frame)) {
+            break;
+        }
+        before.at = frame.bits + (frame_count * frame.width + 7) / 8;
+        for (; k < some && rows[k] < i + frame_count; k++) {
+            values[k] = frame_number(&frame, before, (unsigned)(rows[k] - i));
+        }
+    }
+    memset(values + k, 0, (some - k) * sizeof *values);
     in->bad = in->bad || rest.bad || rest.at != rest.end;
 }

@@ -63,6 +63,8 @@ uint64_t unpack_at_most(struct pack_in *in, uint64_t most);
 const uint8_t *unpack_bytes(struct pack_in *in, size_t size);
 /* A whole column. */
 void unpack_column(struct pack_in *in, uint64_t *values, size_t count);
+/* A whole column of `count` numbers, of which only some are wanted, by rows that ascend. */
+void unpack_some(struct pack_in *in, size_t count, const uint32_t *rows, size_t some, uint64_t *values);
 
 /* A column that is cut into groups. */
 struct pack_cursor {
@@ -71,6 +73,8 @@ struct pack_cursor {
     uint32_t count;
     uint32_t sparse_left;
     uint64_t sparse_row; /* of the next one */
+    const uint8_t *view, *view_end; /* of a frame that was passed over, and how many numbers it has */
+    uint32_t view_count;
     bool dirty;          /* `values` are not what a frame of zeros has */
     uint64_t values[PACK_FRAME];
 };
@@ -84,6 +88,11 @@ void pack_cursor_none(struct pack_cursor *cursor);
 void pack_cursor_take(struct pack_cursor *cursor, struct pack_in *group, uint32_t at);
 /* Likewise, into `values`. */
 void pack_cursor_take_into(struct pack_cursor *cursor, struct pack_in *group, uint32_t at, uint64_t *values);
+/* Passes over the numbers that pack_cursor_take would take; then one of them, or the first so many into `values`, as far
+   as they are there. */
+void pack_cursor_view(struct pack_cursor *cursor, struct pack_in *group, uint32_t at);
+uint64_t pack_cursor_number(const struct pack_cursor *cursor, unsigned row);
+void pack_cursor_numbers(struct pack_cursor *cursor, unsigned count);
 /* Every number is `values[0]`. */
 static inline bool pack_cursor_is_constant(const struct pack_cursor *cursor)
 {

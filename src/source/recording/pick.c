@@ -179,6 +179,11 @@ static bool groups_are_whole(const struct recording_decoder *d)
     return true;
 }
 
+static bool is_zero(const struct recording_decoder *d, int column)
+{
+    return pack_cursor_is_constant(&d->cursors[column]) && d->cursors[column].values[0] == 0;
+}
+
 static int pick(struct recording_decoder *d, const bool *wanted)
 {
     int error = decoder_lists(d);
@@ -193,6 +198,8 @@ static int pick(struct recording_decoder *d, const bool *wanted)
     if (error == 0 && !groups_are_whole(d)) {
         error = -NT_EFORMAT;
     }
+    d->plain = is_zero(d, FRAMED_POSITION) && is_zero(d, FRAMED_SPAN) && is_zero(d, FRAMED_DATA_SIZE) &&
+               d->session_mode != RECORDING_SESSION_BY_RING;
     d->group = NOWHERE;
     return error == 0 ? 1 : error;
 }
@@ -220,9 +227,30 @@ static uint32_t next_marked(const struct recording_decoder *d, uint32_t end)
     return NOWHERE;
 }
 
+/* Of these every number up to a row is needed, of all others that of the row alone. */
+static bool is_needed_before(int column)
+{
+    return column == FRAMED_RING || column == FRAMED_TIME || column == FRAMED_POSITION || column == FRAMED_SPAN ||
+           column == FRAMED_DATA_SIZE;
+}
+
+static bool view_group(struct recording_decoder *d, uint32_t group)
+{
+    struct pack_in in = decoder_group(d, group);
+    bool bad = false;
+    for (int i = FRAMED_TIME; i < FRAMED_ROWS; i++) {
+        pack_cursor_view(&d->cursors[i], &in, group * PACK_FRAME);
+        bad = bad || d->cursors[i].in.bad;
+    }
+    d->data = in.at;
+    d->data_end = in.end;
+    d->time = d->starts[group];
+    return !bad && !in.bad;
+}
+
 static bool begin_group(struct recording_decoder *d, uint32_t group)
 {
-    if (!decoder_take_group(d, group * PACK_FRAME)) {
+    if (!view_group(d, group)) {
         return false;
     }
     const bool by_ring = d->session_mode == RECORDING_SESSION_BY_RING;
@@ -236,8 +264,23 @@ static bool begin_group(struct recording_decoder *d, uint32_t group)
         d->miss_at++;
     }
     d->group = group;
-    d->at = 0;
+    d->at = d->seen = 0;
     return true;
+}
+
+/* What is needed of the row's numbers, and of those before it. */
+static void see_row(struct recording_decoder *d, uint32_t at)
+{
+    uint32_t seen = d->seen == 0 ? at + 1 : PACK_FRAME, left = d->head.rows - d->group * PACK_FRAME;
+    seen = seen < left ? seen : left;
+    for (int i = FRAMED_TIME; i < FRAMED_ROWS; i++) {
+        if (!is_needed_before(i)) {
+            d->cursors[i].values[at] = pack_cursor_number(&d->cursors[i], at);
+        } else if (at >= d->seen) {
+            pack_cursor_numbers(&d->cursors[i], seen);
+        }
+    }
+    d->seen = at >= d->seen ? seen : d->seen;
 }
 
 /* Goes on to a row of the group: what those before it take of times, rings and data. */
@@ -247,7 +290,7 @@ static bool pass_rows(struct recording_decoder *d, uint32_t to)
     const uint64_t *const positions = d->cursors[FRAMED_POSITION].values, *const spans = d->cursors[FRAMED_SPAN].values;
     const uint64_t *const sizes = d->cursors[FRAMED_DATA_SIZE].values;
     uint64_t data = 0;
-    for (uint32_t at = d->at; at < to; at++) {
+    for (uint32_t at = d->plain ? to : d->at; at < to; at++) {
         if (rings[at] >= d->head.rings) {
             return false;
         }
@@ -267,6 +310,17 @@ static bool pass_rows(struct recording_decoder *d, uint32_t to)
     return true;
 }
 
+/* Where all events of the ring take the same, the rows before it in the group are all that counts. */
+static uint64_t plain_position(const struct recording_decoder *d, uint32_t at)
+{
+    const uint64_t *const rings = d->cursors[FRAMED_RING].values;
+    uint64_t before = 0, stride = d->rings[d->ring].ring == NT_EVENT_NO_RING ? 1 : 64;
+    for (uint32_t i = 0; i < at; i++) {
+        before += rings[i] == d->ring;
+    }
+    return d->rings[d->ring].next + stride * before;
+}
+
 /* Rows up to that one that have another session than their ring or object before. */
 static void pass_misses(struct recording_decoder *d, uint32_t row)
 {
@@ -284,7 +338,11 @@ static bool take_row(struct recording_decoder *d, uint32_t row, struct nt_event 
 {
     uint32_t at = row % PACK_FRAME;
     struct decoder_stream *stream = &d->streams[d->stream_of[row]];
-    if ((row / PACK_FRAME != d->group && !begin_group(d, row / PACK_FRAME)) || !pass_rows(d, at)) {
+    if (row / PACK_FRAME != d->group && !begin_group(d, row / PACK_FRAME)) {
+        return false;
+    }
+    see_row(d, at);
+    if (!pass_rows(d, at)) {
         return false;
     }
     d->row = row;
@@ -296,7 +354,7 @@ static bool take_row(struct recording_decoder *d, uint32_t row, struct nt_event 
     d->data = data; /* pass_rows goes over it */
     event->time = d->time + (at > 0 ? pack_unzigzag(d->cursors[FRAMED_TIME].values[at]) : 0);
     event->ticks = recording_line_at(&d->lines[stream->line], event->time) + d->cursors[FRAMED_TICKS].values[at];
-    event->position = d->rings[d->ring].next +
+    event->position = (d->plain ? plain_position(d, at) : d->rings[d->ring].next) +
                       pack_unzigzag(d->cursors[FRAMED_POSITION].values[at] << d->position_shift);
     d->row = row + 1;
     return true;
