@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding one session, or one object of some 10,000 events, in a recording of 10 M events (traffic.h): `ntscope events
-   --where` as a whole, from its start to its end, with the file in the page cache and without. */
+/* Finding one session, or one object of some 10,000 events, in a recording of 10 M events (traffic.h): from opening it to
+   the last event in order, with the file in the page cache and without; and `ntscope events --where` as a whole, with its
+   start, the names of things, and its text. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "command.h"
 #include "harness.h"
+#include "source/merge.h"
 #include "source/recording/recording.h"
 #include "traffic.h"
 
@@ -17,7 +19,7 @@ enum {
     BATCH = 4096,
     SOUGHT = 64,      /* sessions and objects, in turn */
     FIRST = 134,      /* objects in the order of how busy they are: from here on they have 10,000 events at most */
-    PATIENCE = 20     /* seconds for undisturbed rounds */
+    PATIENCE = 6      /* seconds for undisturbed rounds */
 };
 
 static struct {
@@ -112,29 +114,84 @@ static void condition(bool session, unsigned round, char where[64])
     }
 }
 
+static int is_wanted(void *arg, uint32_t program, uint32_t object, uint32_t generation)
+{
+    (void)program;
+    (void)generation;
+    return object == *(const unsigned *)arg;
+}
+
+/* How many events came, or -1. Not all of them are asked for: whoever reads looks at them again. */
+static int read_found(struct nt_source *source)
+{
+    static struct nt_merge_item items[1024];
+    const struct nt_merge_options options = { .no_hold = true };
+    struct nt_merge *merge;
+    int count = nt_merge_new(source, &options, &merge), all = 0;
+    while (count >= 0 && (count = nt_merge_flush(merge, items, 1024)) > 0) {
+        all += count;
+    }
+    nt_merge_free(merge);
+    return count < 0 ? -1 : all;
+}
+
+/* 0, or -1: failed. */
+static int find_here(bool session, unsigned round, struct command_cost *ret_cost)
+{
+    const char *const paths[] = { kept.path };
+    const struct nt_recording_options options = { .files = paths, .file_count = 1 };
+    unsigned object = FIRST + round % SOUGHT + 1;
+    struct nt_source_wanted wanted = { .until = UINT64_MAX };
+    struct nt_source *source;
+    if (session) {
+        wanted.sessions = &kept.sessions[round % SOUGHT];
+        wanted.session_count = 1;
+    } else {
+        wanted.life = is_wanted;
+        wanted.arg = &object;
+    }
+    uint64_t start = bench_clock_ns(BENCH_CLOCK_WALL);
+    if (nt_source_recording_open(&options, &source) != 0) {
+        return -1;
+    }
+    int found = nt_source_select(source, &wanted) == 1 ? read_found(source) : -1;
+    nt_source_free(source);
+    ret_cost->wall_ms = (double)(bench_clock_ns(BENCH_CLOCK_WALL) - start) / 1e6;
+    return found > 0 ? 0 : -1;
+}
+
+struct way {
+    bool session, cold, command;
+};
+
 /* 1: disturbed, 0, or -1: failed. */
-static int find_once(bool session, bool cold, unsigned round, struct command_cost *ret_cost)
+static int find_once(const struct way *way, unsigned round, struct command_cost *ret_cost)
 {
     char where[64];
-    condition(session, round, where);
+    condition(way->session, round, where);
     char *const command[] = {
         (char *)(uintptr_t)command_path("ntscope"), "events", "--where", where, kept.path, NULL
     };
-    if (cold) {
+    if (way->cold) {
         drop();
     }
-    (void)bench_wait_quiet();
-    return command_run(command, true, ret_cost) != 0 ? -1 : ret_cost->preempted > 0;
+    bool quiet = bench_wait_quiet();
+    if (way->command) {
+        return command_run(command, true, ret_cost) != 0 ? -1 : ret_cost->preempted > 0;
+    }
+    int error = find_here(way->session, round, ret_cost);
+    return error != 0 ? error : !(quiet && bench_is_quiet());
 }
 
-static int measure(bool session, bool cold, unsigned rounds, struct bench_samples *samples)
+static int measure(const struct way *way, unsigned rounds, struct bench_samples *samples)
 {
+    bool cold = way->cold;
     uint64_t patience = bench_clock_ns(BENCH_CLOCK_WALL) + PATIENCE * UINT64_C(1000000000) / (cold ? 4 : 1);
     unsigned quiet = 0;
     struct command_cost cost;
-    int result = cold ? 0 : find_once(session, false, 0, &cost);
+    int result = cold ? 0 : find_once(way, 0, &cost);
     while (result >= 0 && samples->count < rounds) {
-        result = find_once(session, cold, samples->count, &cost);
+        result = find_once(way, samples->count, &cost);
         if (result == 0 || (result > 0 && bench_clock_ns(BENCH_CLOCK_WALL) > patience)) {
             bench_samples_add(samples, cost.wall_ms);
             quiet += result == 0;
@@ -146,20 +203,24 @@ static int measure(bool session, bool cold, unsigned rounds, struct bench_sample
 
 static int measure_all(void)
 {
-    const struct bench_row rows[] = {
-        { .name = "find-session", .unit = "ms", .max_median = 10 },
-        { .name = "find-object", .unit = "ms", .max_median = 10 },
-        { .name = "find-session-cold", .unit = "ms" },
-        { .name = "find-object-cold", .unit = "ms" },
+    static const struct {
+        struct bench_row row;
+        struct way way;
+    } all[] = {
+        { { .name = "find-session", .unit = "ms", .max_median = 10 }, { true, false, false } },
+        { { .name = "find-object", .unit = "ms", .max_median = 10 }, { false, false, false } },
+        { { .name = "find-session-cold", .unit = "ms" }, { true, true, false } },
+        { { .name = "find-object-cold", .unit = "ms" }, { false, true, false } },
+        { { .name = "find-session-command", .unit = "ms" }, { true, false, true } },
+        { { .name = "find-object-command", .unit = "ms" }, { false, false, true } },
     };
     unsigned rounds = bench_rounds(&(struct bench_plan){ .rounds = SOUGHT });
     int error = make();
-    for (unsigned i = 0; i < 4 && error == 0; i++) {
+    for (size_t i = 0; i < sizeof all / sizeof all[0] && error == 0; i++) {
         struct bench_samples *samples = bench_memory(sizeof *samples);
-        bool cold = i >= 2;
-        error = measure(i % 2 == 0, cold, cold ? 5 : rounds, samples);
+        error = measure(&all[i].way, all[i].way.cold ? 5 : rounds, samples);
         if (error == 0) {
-            bench_report(&rows[i], samples, NULL);
+            bench_report(&all[i].row, samples, NULL);
         }
     }
     if (getenv("BENCH_KEEP") == NULL) {
@@ -171,7 +232,8 @@ static int measure_all(void)
 int main(int argc, char **argv)
 {
     static const struct bench_case cases[] = {
-        { "find-session find-object find-session-cold find-object-cold", measure_all },
+        { "find-session find-object find-session-cold find-object-cold find-session-command find-object-command",
+          measure_all },
     };
     return bench_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

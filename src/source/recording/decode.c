@@ -178,15 +178,23 @@ int decoder_lists(struct recording_decoder *d)
     return d->head.changes > 0 && d->head.rings == 0 ? -NT_EFORMAT : end_section(&in);
 }
 
-int decoder_sessions(struct recording_decoder *d)
+int decoder_sessions(struct recording_decoder *d, bool lows)
 {
     struct pack_in in = decoder_section(d, RECORDING_SESSIONS);
+    uint32_t count = d->head.sessions;
     uint64_t low = 0;
-    unpack_column(&in, d->places, d->head.sessions);
-    unpack_column(&in, d->sessions, d->head.sessions);
-    for (uint32_t i = 0; i < d->head.sessions; i++) {
-        low += d->places[i];
-        d->sessions[i] = d->sessions[i] << 48 | recording_session_low(low);
+    unpack_column(&in, d->sessions, count);
+    for (uint32_t i = 0; i < count; i++) {
+        low += d->sessions[i];
+        d->sessions[i] = recording_session_low(low);
+    }
+    if (lows) {
+        unpack_table(&in, count, &d->uppers);
+        return end_section(&in);
+    }
+    unpack_column(&in, d->places, count);
+    for (uint32_t i = 0; i < count; i++) {
+        d->sessions[i] |= d->places[i] << 48;
     }
     return end_section(&in);
 }
@@ -534,7 +542,7 @@ static int read_all(struct recording_decoder *d)
 {
     d->objects_known.known = false; /* it may be damaged all the same */
     int error = decoder_lists(d);
-    error = error == 0 ? decoder_sessions(d) : error;
+    error = error == 0 ? decoder_sessions(d, false) : error;
     error = error == 0 ? decoder_objects(d) : error;
     error = error == 0 ? decoder_streams(d, NULL) : error;
     error = error == 0 ? decoder_columns(d) : error;

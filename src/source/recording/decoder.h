@@ -54,6 +54,7 @@ struct recording_decoder {
     uint32_t *stream_object; /* places */
     struct decoder_ring *rings;
     uint64_t *sessions;
+    struct pack_table uppers; /* of these, where they are not in them */
     struct recording_loss *losses;
     struct recording_thread *changes;
     struct recording_line *lines;
@@ -89,7 +90,8 @@ struct recording_decoder {
 /* Head and memory; sections as a whole, each checked; all of them 0, -ENOMEM or -NT_EFORMAT. */
 int decoder_head(struct recording_decoder *decoder, const struct recording_parts *parts);
 int decoder_lists(struct recording_decoder *decoder);
-int decoder_sessions(struct recording_decoder *decoder);
+/* `lows`: their upper bits are left to be looked up. */
+int decoder_sessions(struct recording_decoder *decoder, bool lows);
 int decoder_objects(struct recording_decoder *decoder);
 /* `wanted`, by place: only of these all is noted; NULL: of all. */
 int decoder_streams(struct recording_decoder *decoder, const bool *wanted);

@@ -269,47 +269,61 @@ int recording_file_read(const struct recording_file *file, const struct recordin
     return tell_error(file, place, read_checked(file, place, all, read));
 }
 
-/* The bytes of a place, with slack behind them. */
-static int find_stored(const struct recording_file *file, const struct recording_place *place,
-                       struct recording_read *read, const uint8_t **ret_bytes)
+/* The body in place: what is not needed of it is not even touched. Without a map, or where there is no slack behind it, it
+   is read. */
+static int find_body(const struct recording_file *file, const struct recording_place *place,
+                     struct recording_read *read, const uint8_t **ret_body)
 {
+    size_t before = HEAD + read->block.summary_size;
     if (file->map != NULL && place->size + PACK_SLACK <= file->size - place->offset) {
-        *ret_bytes = file->map + place->offset;
+        *ret_body = file->map + place->offset + before;
         return 0;
     }
-    int error = read_stored(file, place->offset, place->size, &read->stored);
-    *ret_bytes = (const uint8_t *)read->stored.data;
-    return error;
+    nt_buffer_clear(&read->raw);
+    if (nt_buffer_reserve(&read->raw, place->size - before + PACK_SLACK) != 0) {
+        return -ENOMEM;
+    }
+    memset(read->raw.data, 0, place->size - before + PACK_SLACK);
+    *ret_body = (const uint8_t *)read->raw.data;
+    return read_at(file, read->raw.data, place->size - before, place->offset + before);
 }
 
 static int events_checked(const struct recording_file *file, const struct recording_place *place,
                           struct recording_read *read, struct recording_parts *ret_parts)
 {
-    const uint8_t *bytes;
-    int error = find_stored(file, place, read, &bytes);
+    const uint8_t *body = NULL;
+    int error = read_at(file, &read->block, HEAD, place->offset);
+    const struct recording_block *block = &read->block;
+    if (error == 0 &&
+        (!is_place_of(block, place) || (block->flags & RECORDING_ZSTD) != 0 ||
+         block->summary_size < sizeof(struct recording_head) || block->body_raw != block->body_size)) {
+        error = -NT_EFORMAT;
+    }
+    error = error == 0 ? read_stored(file, place->offset + HEAD, block->summary_size, &read->stored) : error;
+    error = error == 0 ? find_body(file, place, read, &body) : error;
     if (error != 0) {
         return error;
     }
-    const struct recording_block *block = memcpy(&read->block, bytes, HEAD);
-    if (!is_place_of(block, place) || (block->flags & RECORDING_ZSTD) != 0 ||
-        block->summary_size < sizeof(struct recording_head) || block->body_raw != block->body_size) {
-        return -NT_EFORMAT;
-    }
-    *ret_parts = (struct recording_parts){ .summary = bytes + HEAD,
+    *ret_parts = (struct recording_parts){ .summary = (const uint8_t *)read->stored.data,
                                            .summary_size = block->summary_size,
-                                           .body = bytes + HEAD + block->summary_size,
+                                           .body = body,
                                            .body_size = block->body_size };
-    bool zeros = true;
-    for (size_t i = HEAD + block->summary_size + block->body_size; i < place->size; i++) {
-        zeros = zeros && bytes[i] == 0;
-    }
-    return zeros && XXH3_64bits(ret_parts->summary, hashed_size(block)) == block->summary_hash ? 0 : -NT_EFORMAT;
+    return XXH3_64bits(ret_parts->summary, hashed_size(block)) == block->summary_hash ? 0 : -NT_EFORMAT;
 }
 
 int recording_file_events(const struct recording_file *file, const struct recording_place *place,
                           struct recording_read *read, struct recording_parts *ret_parts)
 {
     return tell_error(file, place, events_checked(file, place, read, ret_parts));
+}
+
+bool recording_file_ends_in_zeros(const struct recording_place *place, const struct recording_parts *parts)
+{
+    bool zeros = true;
+    for (size_t i = parts->body_size; i < place->size - HEAD - parts->summary_size; i++) {
+        zeros = zeros && parts->body[i] == 0;
+    }
+    return zeros;
 }
 
 void recording_file_tell(const struct recording_file *file, const struct recording_place *place)

@@ -82,6 +82,8 @@ int recording_file_read(const struct recording_file *file, const struct recordin
    borrowed from the file, or in `read`. Results as before. */
 int recording_file_events(const struct recording_file *file, const struct recording_place *place,
                           struct recording_read *read, struct recording_parts *ret_parts);
+/* Whether what fills the block up is as it should be. */
+bool recording_file_ends_in_zeros(const struct recording_place *place, const struct recording_parts *parts);
 /* Tells that the block is damaged; or, if that is why, that the file was cut. */
 void recording_file_tell(const struct recording_file *file, const struct recording_place *place);
 void recording_read_fini(struct recording_read *read);

@@ -596,3 +596,41 @@ void unpack_some(struct pack_in *in, size_t count, const uint32_t *rows, size_t 
     memset(values + k, 0, (some - k) * sizeof *values);
     in->bad = in->bad || rest.bad || rest.at != rest.end;
 }
+
+void unpack_table(struct pack_in *in, size_t count, struct pack_table *table)
+{
+    struct pack_in rest;
+    struct frame frame;
+    uint8_t mode;
+    table->framed = false;
+    table->value = table->count = 0;
+    if (!column_take(in, &mode, &rest)) {
+        return;
+    }
+    table->framed = mode == FRAMES;
+    if (!table->framed) {
+        table->value = unpack_number(&rest);
+    }
+    table->frames[0] = rest.at;
+    for (uint32_t i = 0; table->framed && table->count < count && i < PACK_FRAMES; i++) {
+        size_t some = count - table->count < PACK_FRAME ? count - table->count : PACK_FRAME;
+        if (!frame_pass(&rest, some, &frame)) {
+            break;
+        }
+        table->frames[i + 1] = rest.at;
+        table->count += (uint32_t)some;
+    }
+    in->bad = in->bad || rest.bad || rest.at != rest.end;
+}
+
+uint64_t pack_table_number(const struct pack_table *table, uint32_t row)
+{
+    if (!table->framed || row >= table->count) {
+        return table->value;
+    }
+    uint32_t number = row / PACK_FRAME, left = table->count - number * PACK_FRAME;
+    struct pack_in in = { table->frames[number], table->frames[number + 1], false };
+    struct frame frame;
+    return frame_begin(&in, left < PACK_FRAME ? left : PACK_FRAME, &frame) ? frame_number(&frame, in, row % PACK_FRAME)
+                                                                            : 0;
+}

@@ -66,6 +66,16 @@ void unpack_column(struct pack_in *in, uint64_t *values, size_t count);
 /* A whole column of `count` numbers, of which only some are wanted, by rows that ascend. */
 void unpack_some(struct pack_in *in, size_t count, const uint32_t *rows, size_t some, uint64_t *values);
 
+/* A whole column of which some numbers are looked at, in any order. */
+struct pack_table {
+    const uint8_t *frames[PACK_FRAMES + 1];
+    uint32_t count;
+    bool framed;
+    uint64_t value; /* else */
+};
+void unpack_table(struct pack_in *in, size_t count, struct pack_table *table);
+uint64_t pack_table_number(const struct pack_table *table, uint32_t row);
+
 /* A column that is cut into groups. */
 struct pack_cursor {
     struct pack_in in; /* listed numbers to come */

@@ -193,7 +193,7 @@ static int pick(struct recording_decoder *d, const bool *wanted)
     if (error != 0 || !is_pickable(d)) {
         return error;
     }
-    error = decoder_sessions(d);
+    error = decoder_sessions(d, true);
     error = error == 0 ? mark_rows(d) : error;
     if (error == 0 && !groups_are_whole(d)) {
         error = -NT_EFORMAT;
@@ -351,6 +351,7 @@ static bool take_row(struct recording_decoder *d, uint32_t row, struct nt_event 
     if (!decoder_row(d, stream, at, event)) {
         return false;
     }
+    event->session |= pack_table_number(&d->uppers, stream->session) << 48;
     d->data = data; /* pass_rows goes over it */
     event->time = d->time + (at > 0 ? pack_unzigzag(d->cursors[FRAMED_TIME].values[at]) : 0);
     event->ticks = recording_line_at(&d->lines[stream->line], event->time) + d->cursors[FRAMED_TICKS].values[at];

@@ -265,6 +265,7 @@ static int begin_block(struct reader *reader, const struct recording_place *plac
                                         : recording_file_events(&reader->file, place, &reader->read, &parts);
     if (reader->finder == NULL && result == 0) {
         result = recording_decoder_begin(reader->decoder, &parts);
+        result = result == 0 && !recording_file_ends_in_zeros(place, &parts) ? -NT_EFORMAT : result;
         if (result == -NT_EFORMAT) {
             recording_file_tell(&reader->file, place);
         }
