@@ -113,7 +113,7 @@ struct recording_object {
 
 /* Rings, threads and losses alone: no rows. */
 int recording_decoder_lists(struct recording_decoder *decoder, const struct recording_parts *parts);
-/* Whether one of the sessions, which are in the order of their low 48 bits, is in it: 1 or 0, -ENOMEM or
+/* Whether one of the sessions is in it: 1 or 0, -ENOMEM or
    -NT_EFORMAT. */
 int recording_decoder_has_session(struct recording_decoder *decoder, const struct recording_parts *parts,
                                   const uint64_t *sessions, size_t count);

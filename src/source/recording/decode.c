@@ -21,8 +21,6 @@ static void memory_free(struct recording_decoder *d)
     free(d->stream_object);
     free(d->gaps);
     free(d->picked);
-    free(d->bases);
-    free(d->ring_sessions);
     free(d->rings);
     free(d->sessions);
     free(d->changes);
@@ -71,9 +69,6 @@ static int take_memory(struct recording_decoder *d)
         all &= (d->stream_object = malloc(room * sizeof *d->stream_object)) != NULL;
         all &= (d->gaps = malloc(room * sizeof *d->gaps)) != NULL;
         all &= (d->picked = malloc(room * sizeof *d->picked)) != NULL;
-        size_t bases = room / PACK_FRAME * FEW_RINGS;
-        all &= (d->bases = malloc(bases * sizeof *d->bases)) != NULL;
-        all &= (d->ring_sessions = malloc(bases * sizeof *d->ring_sessions)) != NULL;
         all &= (d->objects = malloc(room * sizeof *d->objects)) != NULL;
         all &= (d->streams = malloc(room * sizeof *d->streams)) != NULL;
         all &= (d->rings = malloc(room * sizeof *d->rings)) != NULL;
@@ -178,24 +173,22 @@ int decoder_lists(struct recording_decoder *d)
     return d->head.changes > 0 && d->head.rings == 0 ? -NT_EFORMAT : end_section(&in);
 }
 
-int decoder_sessions(struct recording_decoder *d, bool lows)
+int decoder_sessions(struct recording_decoder *d)
 {
     struct pack_in in = decoder_section(d, RECORDING_SESSIONS);
-    uint32_t count = d->head.sessions;
-    uint64_t low = 0;
-    unpack_column(&in, d->sessions, count);
-    for (uint32_t i = 0; i < count; i++) {
-        low += d->sessions[i];
-        d->sessions[i] = recording_session_low(low);
+    unpack_column(&in, d->places, d->head.sessions);
+    unpack_column(&in, d->sessions, d->head.sessions);
+    for (uint32_t i = 0; i < d->head.sessions; i++) {
+        d->sessions[i] = d->sessions[i] << 48 | recording_session_low(d->places[i]);
     }
-    if (lows) {
-        unpack_table(&in, count, &d->uppers);
-        return end_section(&in);
-    }
-    unpack_column(&in, d->places, count);
-    for (uint32_t i = 0; i < count; i++) {
-        d->sessions[i] |= d->places[i] << 48;
-    }
+    return end_section(&in);
+}
+
+int decoder_session_tables(struct recording_decoder *d)
+{
+    struct pack_in in = decoder_section(d, RECORDING_SESSIONS);
+    unpack_table(&in, d->head.sessions, &d->lows);
+    unpack_table(&in, d->head.sessions, &d->uppers);
     return end_section(&in);
 }
 
@@ -282,26 +275,29 @@ static void read_stream_objects(struct recording_decoder *d, const bool *wanted,
         }
         d->stream_object[i] = (uint32_t)d->places[i];
         if (wanted == NULL || wanted[d->places[i]]) {
-            stream_begin(d, i);
             d->picked[d->picked_count++] = i;
         }
     }
+    for (uint32_t i = 0; i < d->picked_count; i++) {
+        stream_begin(d, d->picked[i]);
+    }
 }
 
-static void read_stream_rows(struct recording_decoder *d, const bool *wanted, struct pack_in *in)
+/* How many rows each of these has; all of them together have all there are. */
+static void read_stream_rows(struct recording_decoder *d, struct pack_in *in)
 {
-    uint32_t count = d->head.streams;
-    uint64_t at = 0;
-    unpack_column(in, d->places, count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (wanted == NULL || wanted[d->stream_object[i]]) {
-            d->streams[i].at = (uint32_t)at;
-            d->streams[i].rows = (uint32_t)d->places[i];
+    struct pack_table *ends = &d->stream_ends;
+    unpack_table(in, d->head.streams, ends);
+    for (uint32_t i = 0; i < d->picked_count; i++) {
+        uint32_t number = d->picked[i];
+        uint64_t begin = number > 0 ? pack_table_number(ends, number - 1) : 0, end = pack_table_number(ends, number);
+        if (begin >= end || end > d->head.rows || (number + 1 == d->head.streams && end != d->head.rows)) {
+            in->bad = true;
+            return;
         }
-        in->bad = in->bad || d->places[i] == 0 || d->places[i] > d->head.rows - at;
-        at += in->bad ? 0 : d->places[i];
+        d->streams[number].at = (uint32_t)begin;
+        d->streams[number].rows = (uint32_t)(end - begin);
     }
-    in->bad = in->bad || at != d->head.rows;
 }
 
 /* A column of what streams have, of those of which all is noted. */
@@ -329,7 +325,7 @@ int decoder_streams(struct recording_decoder *d, const bool *wanted)
         in.bad = in.bad || d->places[i] > UINT16_MAX;
         d->streams[d->picked[i]].kind = (uint16_t)d->places[i];
     }
-    read_stream_rows(d, wanted, &in);
+    read_stream_rows(d, &in);
     take_picked(d, &in);
     for (uint32_t i = 0; i < d->picked_count; i++) {
         d->streams[d->picked[i]].count = d->places[i];
@@ -380,45 +376,13 @@ static void read_session_of(struct recording_decoder *d, struct pack_in *in)
     }
 }
 
-static void read_ring_sessions(struct recording_decoder *d, struct pack_in *in)
-{
-    uint32_t rings = d->head.rings, groups = decoder_groups(d);
-    size_t rest = groups > 1 ? (size_t)(groups - 1) * rings : 0;
-    memset(d->ring_sessions, 0, rings * sizeof *d->ring_sessions);
-    unpack_column(in, d->ring_sessions + rings, rest);
-    for (size_t i = 0; i < rings + rest; i++) {
-        in->bad = in->bad || d->ring_sessions[i] > d->head.sessions;
-    }
-}
-
-static void read_starts(struct recording_decoder *d, struct pack_in *in)
-{
-    uint64_t time = d->head.first;
-    unpack_column(in, d->starts, decoder_groups(d));
-    for (uint32_t i = 0; i < decoder_groups(d); i++) {
-        d->starts[i] = time += pack_unzigzag(d->starts[i]);
-    }
-}
-
 static void read_ring_of(struct recording_decoder *d, struct pack_in *in)
 {
-    uint32_t rings = d->head.rings, groups = decoder_groups(d);
     d->ring_mode = read_byte(in, RECORDING_RING_FEW);
     pack_cursor_begin(&d->cursors[FRAMED_RING], in, d->head.rows);
-    if (d->ring_mode != RECORDING_RING_FEW) {
-        return;
-    }
-    if (rings > FEW_RINGS) {
-        in->bad = true;
-        return;
-    }
-    for (uint32_t i = 0; i < rings && groups > 0; i++) {
-        d->bases[i] = d->rings[i].first;
-    }
-    size_t rest = groups > 1 ? (size_t)(groups - 1) * rings : 0;
-    unpack_column(in, d->bases + rings, rest);
-    for (size_t i = rings; i < rings + rest; i++) {
-        d->bases[i] = d->bases[i - rings] + pack_unzigzag(d->bases[i]);
+    if (d->ring_mode == RECORDING_RING_FEW) {
+        in->bad = in->bad || d->head.rings > FEW_RINGS;
+        unpack_table(in, in->bad ? 0 : (size_t)decoder_groups(d) * d->head.rings, &d->bases);
     }
 }
 
@@ -435,7 +399,7 @@ int decoder_columns(struct recording_decoder *d)
     uint32_t rows = d->head.rows;
     read_lines(d, &in);
     pack_cursor_begin(&d->cursors[FRAMED_TICKS], &in, rows);
-    read_starts(d, &in);
+    unpack_table(&in, decoder_groups(d), &d->starts);
     pack_cursor_begin(&d->cursors[FRAMED_TIME], &in, rows);
     read_ring_of(d, &in);
     if (in.bad) {
@@ -443,7 +407,7 @@ int decoder_columns(struct recording_decoder *d)
     }
     read_session_of(d, &in);
     if (d->session_mode == RECORDING_SESSION_BY_RING && d->ring_mode == RECORDING_RING_FEW) {
-        read_ring_sessions(d, &in);
+        unpack_table(&in, (size_t)decoder_groups(d) * d->head.rings, &d->ring_sessions);
     }
     for (int i = FRAMED_ROWS; i < FRAMED; i++) {
         pack_cursor_begin(&d->cursors[i], &in, rows);
@@ -494,7 +458,7 @@ bool decoder_take_group(struct recording_decoder *d, uint32_t at)
     }
     d->data = in.at;
     d->data_end = in.end;
-    d->time = d->starts[at / PACK_FRAME];
+    d->time = decoder_start(d, at / PACK_FRAME);
     return !bad && !in.bad;
 }
 
@@ -542,7 +506,7 @@ static int read_all(struct recording_decoder *d)
 {
     d->objects_known.known = false; /* it may be damaged all the same */
     int error = decoder_lists(d);
-    error = error == 0 ? decoder_sessions(d, false) : error;
+    error = error == 0 ? decoder_sessions(d) : error;
     error = error == 0 ? decoder_objects(d) : error;
     error = error == 0 ? decoder_streams(d, NULL) : error;
     error = error == 0 ? decoder_columns(d) : error;
@@ -576,6 +540,7 @@ static uint32_t rows_take(struct recording_decoder *d, struct nt_event *restrict
     const uint64_t *const times = d->cursors[FRAMED_TIME].values, *const ticks = d->cursors[FRAMED_TICKS].values;
     const uint64_t *const positions = d->cursors[FRAMED_POSITION].values;
     const uint32_t *const stream_of = d->stream_of + d->row;
+    const uint64_t *const sessions = d->sessions;
     const unsigned shift = d->position_shift;
     uint32_t at = d->row % PACK_FRAME, i = 0;
     uint64_t time = d->time;
@@ -589,6 +554,7 @@ static uint32_t rows_take(struct recording_decoder *d, struct nt_event *restrict
             break;
         }
         struct decoder_ring *ring = &d->rings[d->ring];
+        event->session = sessions[event->session];
         time += at > 0 ? pack_unzigzag(times[at]) : 0;
         event->time = time;
         event->ticks = recording_line_at(&d->lines[stream->line], time) + ticks[at];

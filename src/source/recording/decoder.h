@@ -54,7 +54,8 @@ struct recording_decoder {
     uint32_t *stream_object; /* places */
     struct decoder_ring *rings;
     uint64_t *sessions;
-    struct pack_table uppers; /* of these, where they are not in them */
+    struct pack_table lows, uppers; /* the bits of these, where they are looked up */
+    struct pack_table stream_ends;  /* in the order of streams */
     struct recording_loss *losses;
     struct recording_thread *changes;
     struct recording_line *lines;
@@ -72,10 +73,11 @@ struct recording_decoder {
     uint32_t miss_count, miss_at;
     uint8_t session_mode, ring_mode, position_shift;
     struct pack_cursor cursors[FRAMED];
-    uint64_t starts[GROUPS];         /* times of the first rows of groups */
+    struct pack_table starts; /* times of the first rows of groups, since the first */
     const uint8_t *group_ends, *group_hashes; /* 4 and 8 bytes each: of those by row, then of those by stream */
-    uint64_t *bases;         /* by group and ring: positions before it */
-    uint64_t *ring_sessions; /* likewise: place + 1 of the session of the ring's row before it, 0 none */
+    /* By group and ring: what positions went on by before it; place + 1 of the session of the ring's row before it, 0
+       none. */
+    struct pack_table bases, ring_sessions;
     const uint8_t *data, *data_end;
     uint64_t time; /* of the row before */
     uint32_t row, ring;
@@ -90,8 +92,8 @@ struct recording_decoder {
 /* Head and memory; sections as a whole, each checked; all of them 0, -ENOMEM or -NT_EFORMAT. */
 int decoder_head(struct recording_decoder *decoder, const struct recording_parts *parts);
 int decoder_lists(struct recording_decoder *decoder);
-/* `lows`: their upper bits are left to be looked up. */
-int decoder_sessions(struct recording_decoder *decoder, bool lows);
+int decoder_sessions(struct recording_decoder *decoder);
+int decoder_session_tables(struct recording_decoder *decoder);
 int decoder_objects(struct recording_decoder *decoder);
 /* `wanted`, by place: only of these all is noted; NULL: of all. */
 int decoder_streams(struct recording_decoder *decoder, const bool *wanted);
@@ -109,6 +111,11 @@ bool decoder_take_group(struct recording_decoder *decoder, uint32_t at);
 static inline uint32_t decoder_groups(const struct recording_decoder *decoder)
 {
     return (decoder->head.rows + PACK_FRAME - 1) / PACK_FRAME;
+}
+
+static inline uint64_t decoder_start(const struct recording_decoder *decoder, uint32_t group)
+{
+    return decoder->head.first + pack_table_number(&decoder->starts, group);
 }
 
 /* ---- Rows ---- */
@@ -180,7 +187,7 @@ static inline bool decoder_row(struct recording_decoder *d, struct decoder_strea
     }
     bool changed = stream->session != session && stream->session != RECORDING_NONE;
     event->flags = recording_flags(stream->flags, changed) ^ (uint16_t)d->cursors[FRAMED_FLAGS].values[at];
-    event->session = d->sessions[session];
+    event->session = session; /* its place */
     decoder_row_numbers(d, stream, at, event);
     event->program = stream->program;
     event->ring = d->rings[number].ring;

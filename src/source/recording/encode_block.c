@@ -87,7 +87,7 @@ static void write_streams(struct recording_encoder *e, struct nt_buffer *out)
     }
     pack_column(out, e->room, count);
     for (uint32_t i = 0; i < count; i++) {
-        e->room[i] = e->streams[e->order[i]].rows;
+        e->room[i] = e->streams[e->order[i]].at + e->streams[e->order[i]].rows;
     }
     pack_column(out, e->room, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -147,11 +147,8 @@ static void write_sessions(struct recording_encoder *e, struct nt_buffer *out)
 {
     const uint32_t *order = order_sessions(e);
     uint32_t count = e->head.sessions, *places = (uint32_t *)(void *)e->scratch;
-    uint64_t low = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t next = recording_session_low(e->sessions[order[i]]);
-        e->room[i] = next - low;
-        low = next;
+        e->room[i] = recording_session_low(e->sessions[order[i]]);
         places[order[i]] = i;
     }
     pack_column(out, e->room, count);
@@ -217,10 +214,8 @@ static void write_by_stream(struct recording_encoder *e, const uint64_t *values,
 static void write_times(struct recording_encoder *e)
 {
     uint32_t rows = e->head.rows, frames = 0;
-    uint64_t start = e->head.first;
     for (uint32_t row = 0; row < rows; row += PACK_FRAME) {
-        e->room[frames++] = pack_zigzag(e->time[row] - start);
-        start = e->time[row];
+        e->room[frames++] = e->time[row] - e->head.first;
     }
     pack_column(&e->columns, e->room, frames);
     for (uint32_t row = 1; row < rows; row++) {
@@ -269,15 +264,13 @@ static void write_ticks(struct recording_encoder *e)
     put_framed(e, FRAMED_TICKS);
 }
 
-/* Where rings are before the first row of each group but the first: what they went on by since the group before. */
+/* Where rings are before the first row of each group: what they went on by since their first event. */
 static void write_bases(struct recording_encoder *e)
 {
-    uint32_t groups = (e->head.rows + PACK_FRAME - 1) / PACK_FRAME, rings = e->head.rings, count = 0;
-    for (uint32_t group = 1; group < groups; group++) {
-        for (uint32_t i = 0; i < rings; i++) {
-            uint64_t before = i < e->base_counts[group - 1] ? e->bases[group - 1][i] : e->rings[i].first;
-            uint64_t now = i < e->base_counts[group] ? e->bases[group][i] : e->rings[i].first;
-            e->room[count++] = pack_zigzag(now - before);
+    uint32_t groups = (e->head.rows + PACK_FRAME - 1) / PACK_FRAME, count = 0;
+    for (uint32_t group = 0; group < groups; group++) {
+        for (uint32_t i = 0; i < e->head.rings; i++) {
+            e->room[count++] = i < e->base_counts[group] ? e->bases[group][i] - e->rings[i].first : 0;
         }
     }
     pack_column(&e->columns, e->room, count);
@@ -331,13 +324,13 @@ static void write_session_misses(struct recording_encoder *e, uint32_t misses)
     pack_column(&e->columns, e->scratch, misses);
 }
 
-/* By group but the first and ring: the session of the ring's row before, its place + 1, 0 none. */
+/* By group and ring: the session of the ring's row before, its place + 1, 0 none. */
 static void write_ring_sessions(struct recording_encoder *e)
 {
     uint32_t rows = e->head.rows, rings = e->head.rings, count = 0;
     uint64_t last[FEW_RINGS] = { 0 };
     for (uint32_t row = 0; row < rows; row++) {
-        if (row % PACK_FRAME == 0 && row > 0) {
+        if (row % PACK_FRAME == 0) {
             memcpy(e->room + count, last, rings * sizeof *last);
             count += rings;
         }

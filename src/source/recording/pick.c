@@ -22,36 +22,25 @@ int recording_decoder_lists(struct recording_decoder *decoder, const struct reco
 
 /* ---- Sessions ---- */
 
-/* Whether the low bits of any are among those of the block. */
-static bool lows_meet(const struct recording_decoder *d, const uint64_t *sessions, size_t count)
+/* Sessions are in the order of their low bits. */
+static bool has_session(const struct recording_decoder *d, uint64_t session)
 {
-    uint64_t low = 0;
-    size_t at = 0;
-    for (uint32_t i = 0; i < d->head.sessions; i++) {
-        low = recording_session_low(low + d->places[i]);
-        while (at < count && recording_session_low(sessions[at]) < low) {
-            at++;
-        }
-        if (at == count || recording_session_low(sessions[at]) == low) {
-            return at < count;
+    uint32_t begin = 0, end = d->head.sessions;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (pack_table_number(&d->lows, middle) < recording_session_low(session)) {
+            begin = middle + 1;
+        } else {
+            end = middle;
         }
     }
-    return false;
-}
-
-static bool sessions_meet(const struct recording_decoder *d, const uint64_t *sessions, size_t count)
-{
-    uint64_t low = 0;
-    size_t at = 0;
-    for (uint32_t i = 0; i < d->head.sessions; i++) {
-        low = recording_session_low(low + d->places[i]);
-        while (at < count && recording_session_low(sessions[at]) < low) {
-            at++;
+    for (; begin < d->head.sessions; begin++) {
+        uint64_t low = pack_table_number(&d->lows, begin);
+        if (low != recording_session_low(session)) {
+            return false;
         }
-        for (size_t k = at; k < count && recording_session_low(sessions[k]) == low; k++) {
-            if (sessions[k] == (d->sessions[i] << 48 | low)) {
-                return true;
-            }
+        if (pack_table_number(&d->uppers, begin) == session >> 48) {
+            return true;
         }
     }
     return false;
@@ -64,16 +53,12 @@ int recording_decoder_has_session(struct recording_decoder *decoder, const struc
     if (error != 0) {
         return error;
     }
-    struct pack_in in = decoder_section(decoder, RECORDING_SESSIONS);
-    unpack_column(&in, decoder->places, decoder->head.sessions);
-    if (in.bad) {
-        return -NT_EFORMAT;
+    error = decoder_session_tables(decoder);
+    bool has = false;
+    for (size_t i = 0; i < count && error == 0 && !has; i++) {
+        has = has_session(decoder, sessions[i]);
     }
-    if (!lows_meet(decoder, sessions, count)) {
-        return 0;
-    }
-    unpack_column(&in, decoder->sessions, decoder->head.sessions);
-    return in.bad ? -NT_EFORMAT : sessions_meet(decoder, sessions, count);
+    return error == 0 ? has : error;
 }
 
 /* ---- Objects ---- */
@@ -193,7 +178,7 @@ static int pick(struct recording_decoder *d, const bool *wanted)
     if (error != 0 || !is_pickable(d)) {
         return error;
     }
-    error = decoder_sessions(d, true);
+    error = decoder_session_tables(d);
     error = error == 0 ? mark_rows(d) : error;
     if (error == 0 && !groups_are_whole(d)) {
         error = -NT_EFORMAT;
@@ -244,7 +229,7 @@ static bool view_group(struct recording_decoder *d, uint32_t group)
     }
     d->data = in.at;
     d->data_end = in.end;
-    d->time = d->starts[group];
+    d->time = decoder_start(d, group);
     return !bad && !in.bad;
 }
 
@@ -256,9 +241,9 @@ static bool begin_group(struct recording_decoder *d, uint32_t group)
     const bool by_ring = d->session_mode == RECORDING_SESSION_BY_RING;
     for (uint32_t i = 0; i < d->head.rings; i++) {
         uint32_t base = group * d->head.rings + i;
-        d->rings[i].next = d->bases[base];
-        d->rings[i].session = by_ring && d->ring_sessions[base] > 0 ? (uint32_t)d->ring_sessions[base] - 1
-                                                                    : RECORDING_NONE;
+        uint64_t session = by_ring ? pack_table_number(&d->ring_sessions, base) : 0;
+        d->rings[i].next = d->rings[i].first + pack_table_number(&d->bases, base);
+        d->rings[i].session = session > 0 && session <= d->head.sessions ? (uint32_t)session - 1 : RECORDING_NONE;
     }
     while (d->miss_at < d->miss_count && d->misses[d->miss_at] < group * PACK_FRAME) {
         d->miss_at++;
@@ -351,7 +336,8 @@ static bool take_row(struct recording_decoder *d, uint32_t row, struct nt_event 
     if (!decoder_row(d, stream, at, event)) {
         return false;
     }
-    event->session |= pack_table_number(&d->uppers, stream->session) << 48;
+    event->session = recording_session_low(pack_table_number(&d->lows, stream->session)) |
+                     pack_table_number(&d->uppers, stream->session) << 48;
     d->data = data; /* pass_rows goes over it */
     event->time = d->time + (at > 0 ? pack_unzigzag(d->cursors[FRAMED_TIME].values[at]) : 0);
     event->ticks = recording_line_at(&d->lines[stream->line], event->time) + d->cursors[FRAMED_TICKS].values[at];
