@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding one session, or one object of some 10,000 events, in a recording of 10 M events (traffic.h): from opening it to
-   the last event in order, with the file in the page cache and without; and `ntscope events --where` as a whole, with its
-   start, the names of things, and its text. */
+/* Finding one session, or one object of some 10,000 events, in a recording of 10 M events (traffic.h): from opening
+   it to the last event in order, with the file in the page cache and without; and `ntscope events --where` as a
+   whole, with its start, the names of things, and its text. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 enum {
     EVENTS = 10000000,
     BATCH = 4096,
-    SOUGHT = 64,      /* sessions and objects, in turn */
-    FIRST = 134,      /* objects in the order of how busy they are: from here on they have 10,000 events at most */
-    PATIENCE = 6      /* seconds for undisturbed rounds */
+    SOUGHT = 64, /* sessions and objects, in turn */
+    FIRST = 134, /* objects in the order of how busy they are: from here on they have 10,000 events at most */
+    PATIENCE = 6 /* seconds for undisturbed rounds */
 };
 
 static struct {
@@ -32,12 +32,9 @@ static struct {
 
 static int tell(struct nt_source *source, const struct nt_source_sink *sink)
 {
-    const struct nt_source_program program = { .state = NT_PROGRAM_EXITED,
-                                               .id = 1,
-                                               .pid = 7,
-                                               .rings = TRAFFIC_RINGS,
-                                               .name = { "busy", 4 },
-                                               .path = "busy" };
+    const struct nt_source_program program = {
+        .state = NT_PROGRAM_EXITED, .id = 1, .pid = 7, .rings = TRAFFIC_RINGS, .name = { "busy", 4 }, .path = "busy"
+    };
     int error = sink->program(sink->arg, &program);
     (void)source;
     for (uint32_t i = 0; i < TRAFFIC_OBJECTS && error == 0; i++) {
@@ -169,9 +166,7 @@ static int find_once(const struct way *way, unsigned round, struct command_cost 
 {
     char where[64];
     condition(way->session, round, where);
-    char *const command[] = {
-        (char *)(uintptr_t)command_path("ntscope"), "events", "--where", where, kept.path, NULL
-    };
+    char *const command[] = { (char *)(uintptr_t)command_path("ntscope"), "events", "--where", where, kept.path, NULL };
     if (way->cold) {
         drop();
     }

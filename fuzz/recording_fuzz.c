@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A recording of any bytes, whose hashes are made right first, so that what they protect is reached: opened, told to a
-   model, read through lanes and by threads. Whatever is in it, the reader stays within its bounds and ends. */
+   model, read through lanes and by threads; then again some of it, by lives, sessions and times. Whatever is in it, the
+   reader stays within its bounds and ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "model/sessions.h"
 #include "source/merge.h"
 #include "source/recording/file.h"
+#include "source/recording/mend_test.h"
 #include "source/recording/recording.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -38,9 +40,15 @@ static void mend(uint8_t *bytes, size_t size)
         if (stored > size - offset - sizeof block) {
             return;
         }
-        const uint8_t *summary = bytes + offset + sizeof block;
-        block.summary_hash = XXH3_64bits(summary, block.summary_size);
+        uint8_t *summary = bytes + offset + sizeof block;
+        size_t hashed = block.summary_size;
         block.body_hash = XXH3_64bits(summary + block.summary_size, block.body_size);
+        if (block.type == RECORDING_EVENTS) {
+            recording_mend(summary, block.summary_size, summary + block.summary_size, block.body_size);
+            hashed = hashed < sizeof(struct recording_head) ? hashed : sizeof(struct recording_head);
+            block.body_raw = block.body_size;
+        }
+        block.summary_hash = XXH3_64bits(summary, hashed);
         block.hash = recording_block_hash(&block, offset);
         memcpy(bytes + offset, &block, sizeof block);
         size_t whole = (sizeof block + stored + 7) / 8 * 8;
@@ -109,7 +117,44 @@ static void show(struct nt_source *source)
     nt_model_fini(&model);
 }
 
-static void follow(struct nt_source *source)
+/* What is asked for of the events: some is in the first bytes, how in the last. */
+struct asked {
+    uint64_t sessions[3];
+    uint32_t lives;
+};
+
+static int is_wanted(void *arg, uint32_t program, uint32_t object, uint32_t generation)
+{
+    const struct asked *asked = arg;
+    return ((program ^ object ^ generation) & asked->lives) == 0;
+}
+
+/* The sessions and times of some event, so that anything is found. */
+static void ask(const uint8_t *data, size_t size, const struct nt_event *some, struct nt_source_wanted *wanted,
+                struct asked *asked)
+{
+    uint8_t how = size > 0 ? data[size - 1] : 0;
+    memset(asked, 0, sizeof *asked);
+    memcpy(asked->sessions, data, size < 16 ? size : 16);
+    asked->sessions[2] = some->session;
+    asked->lives = how >> 5;
+    *wanted = (struct nt_source_wanted){ .until = UINT64_MAX, .arg = asked };
+    if ((how & 1) != 0) {
+        wanted->sessions = asked->sessions;
+        wanted->session_count = 3;
+    }
+    if ((how & 2) != 0) {
+        wanted->life = is_wanted;
+    }
+    if ((how & 4) != 0) {
+        wanted->since = some->time;
+    }
+    if ((how & 8) != 0) {
+        wanted->until = some->time;
+    }
+}
+
+static void follow(struct nt_source *source, struct nt_event *ret_some)
 {
     const struct nt_merge_options options = { .no_hold = true };
     struct nt_merge_item items[ITEMS];
@@ -127,6 +172,8 @@ static void follow(struct nt_source *source)
             }
             if (event != NULL) {
                 (void)nt_source_thread(source, event->program, event->ring, event->position);
+                (void)source->ops->complete(source, event->program, event->object, event->generation);
+                *ret_some = *event;
             }
         }
     }
@@ -152,8 +199,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (write(file, bytes, size) != (ssize_t)size || nt_source_recording_open(&options, &source) != 0) {
         abort();
     }
+    struct nt_event some = { 0 };
+    struct nt_source_wanted wanted;
+    struct asked asked;
     show(source);
-    follow(source);
+    follow(source, &some);
+    nt_source_free(source);
+    ask(bytes, size, &some, &wanted, &asked);
+    if (nt_source_recording_open(&options, &source) != 0 || nt_source_select(source, &wanted) < 0) {
+        abort();
+    }
+    follow(source, &some);
     nt_source_free(source);
     free(bytes);
     (void)close(file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* made_recording SEED FILE: writes a recording of events as odd as events get: many rings, losses, gaps in counts, counts
-   that come late or twice, masks, shared objects, merged events, fields, times that go back, small blocks, objects that no
-   snapshot tells. What is odd, and how often, is the seed's. */
+/* made_recording SEED FILE: writes a recording of events as odd as events get: many rings, losses, gaps in counts,
+   counts that come late or twice, masks, shared objects, merged events, fields, times that go back, small blocks,
+   objects that no snapshot tells. What is odd, and how often, is the seed's. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

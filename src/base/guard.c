@@ -14,7 +14,7 @@ enum { PAGE = 4096 };
 
 struct nt_guard {
     struct nt_guard *next; /* fixed once the entry is in the list */
-    atomic_uint sequence;    /* odd while base and size change */
+    atomic_uint sequence;  /* odd while base and size change */
     atomic_uintptr_t base;
     atomic_size_t size; /* 0: entry is not in use */
     atomic_bool hit;

@@ -159,8 +159,8 @@ static int take_gaps(struct job *job)
 static int see_counts(struct job *job, const struct nt_event *event)
 {
     struct nt_source *source = job->watch.source;
-    bool complete =
-        !job->watch.selected || source->ops->complete(source, event->program, event->object, event->generation);
+    bool complete = !job->watch.selected ||
+                    source->ops->complete(source, event->program, event->object, event->generation);
     return complete ? nt_gaps_event(job->gaps, event) : nt_gaps_pass(job->gaps, event->time);
 }
 

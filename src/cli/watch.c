@@ -322,7 +322,7 @@ int nt_cli_watch_look(struct nt_cli_watch *watch, struct nt_model_path *const *p
     return error == -ENOMEM ? error : 0; /* what cannot be read has no names */
 }
 
-#define COLUMNS_OF_LIVES                                                                            \
+#define COLUMNS_OF_LIVES                                                                             \
     (1u << NT_COLUMN_LOG | 1u << NT_COLUMN_PROCESS | 1u << NT_COLUMN_NODE | 1u << NT_COLUMN_OBJECT | \
      1u << NT_COLUMN_PATH)
 

@@ -218,7 +218,7 @@ struct nt_source_batch {
     uint8_t *data; /* for what the events' data point to */
     size_t data_room;
     size_t loss_count, data_used; /* set by the call */
-    uint64_t passed;              /* likewise: the latest time of events that were left out since the call before, 0: none */
+    uint64_t passed; /* likewise: latest time of events that were left out since the call before, 0: none */
 };
 
 /* What is asked for, of all events that have a time within, one of the sessions and one of the lives. */
@@ -226,8 +226,8 @@ struct nt_source_wanted {
     uint64_t since, until;    /* both included */
     const uint64_t *sessions; /* with session_count 0: any */
     size_t session_count;
-    /* Whether anything of that life may be asked for, be it an event or that one is missing: 1, 0 or a negative code. NULL:
-       of every one. */
+    /* Whether anything of that life may be asked for, be it an event or that one is missing: 1, 0 or a negative code.
+       NULL: of every one. */
     int (*life)(void *arg, uint32_t program, uint32_t object, uint32_t generation);
     void *arg;
 };
@@ -259,10 +259,10 @@ struct nt_source_ops {
        to say on an event is there once the event was read: so read lane 0 after another one. An event comes only once,
        by `read` or by this. Mandatory for nt_merge. */
     int (*read_lane)(struct nt_source *source, uint32_t lane, struct nt_source_batch *batch);
-    /* From now on, before anything was read, events that are not asked for may be left out of what the lanes give; losses
-       are not, nor is any event of lives of which counts are missing, as far as these are asked for. `sessions` is copied,
-       the rest borrowed until the source is freed. 1: so it is; 0: nothing is left out; or a negative code. NULL:
-       nothing ever is. */
+    /* From now on, before anything was read, events that are not asked for may be left out of what the lanes give;
+       losses are not, nor is any event of lives of which counts are missing, as far as these are asked for.
+       `sessions` is copied, the rest borrowed until the source is freed. 1: so it is; 0: nothing is left out; or a
+       negative code. NULL: nothing ever is. */
     int (*select)(struct nt_source *source, const struct nt_source_wanted *wanted);
     /* After that: whether all events of that life come. Of all others no count is missing. */
     bool (*complete)(struct nt_source *source, uint32_t program, uint32_t object, uint32_t generation);

@@ -122,8 +122,8 @@ int recording_decoder_objects(struct recording_decoder *decoder, const struct re
                               const struct recording_object **ret_objects);
 int recording_decoder_gaps(struct recording_decoder *decoder, const struct recording_parts *parts,
                            const uint32_t **ret_places);
-/* Begins a block of which only rows of the objects come whose place is marked in `wanted`. 1: so it is; 0: it has so many
-   of them, or is such, that it must be read as a whole; -ENOMEM or -NT_EFORMAT. */
+/* Begins a block of which only rows of the objects come whose place is marked in `wanted`. 1: so it is; 0: it has so
+   many of them, or is such, that it must be read as a whole; -ENOMEM or -NT_EFORMAT. */
 int recording_decoder_pick(struct recording_decoder *decoder, const struct recording_parts *parts, const bool *wanted);
 /* Those rows, up to `room` of them that come before row `end`. How many, 0: no more of these, or -NT_EFORMAT. */
 int recording_decoder_next_picked(struct recording_decoder *decoder, uint32_t end, struct nt_event *events,

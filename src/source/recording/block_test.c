@@ -431,9 +431,9 @@ static void damage_is_survived(void **state)
     for (size_t i = 0; i < 700; i++) {
         assert_int_equal(recording_encoder_event(encoder, &world.events[i], world.threads[i]), 0);
     }
-    struct parts parts = parts_of(encoder), copy = { malloc(parts.summary_size + PACK_SLACK),
-                                                     malloc(parts.body_size + PACK_SLACK), parts.summary_size,
-                                                     parts.body_size };
+    struct parts parts = parts_of(encoder),
+                 copy = { malloc(parts.summary_size + PACK_SLACK), malloc(parts.body_size + PACK_SLACK),
+                          parts.summary_size, parts.body_size };
     for (int round = 0; round < 20000; round++) {
         memcpy(copy.summary, parts.summary, parts.summary_size + PACK_SLACK);
         memcpy(copy.body, parts.body, parts.body_size + PACK_SLACK);

@@ -573,7 +573,8 @@ int recording_decoder_next(struct recording_decoder *decoder, struct nt_event *e
         uint32_t frame = PACK_FRAME - d->row % PACK_FRAME, left = d->head.rows - d->row;
         frame = frame < left ? frame : left;
         frame = frame < room - count ? frame : (uint32_t)(room - count);
-        uint32_t taken = d->row % PACK_FRAME != 0 || decoder_take_group(d, d->row) ? rows_take(d, events + count, frame) : 0;
+        uint32_t taken = d->row % PACK_FRAME != 0 || decoder_take_group(d, d->row) ? rows_take(d, events + count, frame)
+                                                                                   : 0;
         count += taken;
         if (taken < frame) {
             d->head.rows = d->row;

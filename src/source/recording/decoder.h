@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of the block that is being read, between reading all of it (decode.c) and some (pick.c), and how a row is
-   put together. */
+/* What is known of the block that is being read, between reading all of it (decode.c) and some (pick.c), and how a
+   row is put together. */
 #ifndef NT_SOURCE_RECORDING_DECODER_H
 #define NT_SOURCE_RECORDING_DECODER_H
 
@@ -60,8 +60,8 @@ struct recording_decoder {
     struct recording_thread *changes;
     struct recording_line *lines;
     uint32_t line_count;
-    uint32_t *gaps;               /* places of objects */
-    uint32_t *picked;             /* streams of which all is noted */
+    uint32_t *gaps;   /* places of objects */
+    uint32_t *picked; /* streams of which all is noted */
     uint32_t picked_count;
     uint32_t *stream_of;          /* by row */
     uint64_t *values, *arguments; /* by stream */
@@ -73,7 +73,7 @@ struct recording_decoder {
     uint32_t miss_count, miss_at;
     uint8_t session_mode, ring_mode, position_shift;
     struct pack_cursor cursors[FRAMED];
-    struct pack_table starts; /* times of the first rows of groups, since the first */
+    struct pack_table starts;                 /* times of the first rows of groups, since the first */
     const uint8_t *group_ends, *group_hashes; /* 4 and 8 bytes each: of those by row, then of those by stream */
     /* By group and ring: what positions went on by before it; place + 1 of the session of the ring's row before it, 0
        none. */

@@ -308,6 +308,14 @@ static void take_numbers(struct recording_encoder *e, const struct nt_event *eve
     stream->rows++;
 }
 
+static inline void note_time(struct recording_encoder *e, uint64_t time)
+{
+    e->head.flags |= time < e->high ? RECORDING_UNSORTED : 0;
+    e->high = time > e->high ? time : e->high;
+    e->head.first = time < e->head.first ? time : e->head.first;
+    e->head.last = time > e->head.last ? time : e->head.last;
+}
+
 int recording_encoder_event(struct recording_encoder *encoder, const struct nt_event *event, uint32_t thread)
 {
     struct recording_encoder *e = encoder;
@@ -342,10 +350,7 @@ int recording_encoder_event(struct recording_encoder *encoder, const struct nt_e
     if (row % PACK_FRAME == 0) {
         note_bases(e);
     }
-    e->head.flags |= event->time < e->high ? RECORDING_UNSORTED : 0;
-    e->high = event->time > e->high ? event->time : e->high;
-    e->head.first = event->time < e->head.first ? event->time : e->head.first;
-    e->head.last = event->time > e->head.last ? event->time : e->head.last;
+    note_time(e, event->time);
     take_ring(e, event, stream, ring);
     take_thread(e, event, ring, thread);
     take_numbers(e, event, stream);

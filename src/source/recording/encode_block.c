@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packing a block of events, see block.h: its lists are put in their order, its columns packed and cut into groups of 128
-   rows, so that a group can be read alone. */
+/* Packing a block of events, see block.h: its lists are put in their order, its columns packed and cut into groups of
+   128 rows, so that a group can be read alone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -58,10 +58,10 @@ struct recording_encoder {
     uint64_t position_bits, argument_bits; /* all of them */
     struct nt_buffer data;
     uint32_t data_ends[GROUPS];
-    uint64_t (*bases)[FEW_RINGS];  /* by group: positions that its rings are at before its first row */
-    uint32_t base_counts[GROUPS];  /* rings that there were then */
-    uint64_t high;                 /* greatest time so far, of all blocks */
-    struct recording_follow follow; /* likewise */
+    uint64_t (*bases)[FEW_RINGS];     /* by group: positions that its rings are at before its first row */
+    uint32_t base_counts[GROUPS];     /* rings that there were then */
+    uint64_t high;                    /* greatest time so far, of all blocks */
+    struct recording_follow follow;   /* likewise */
     struct nt_buffer columns, frames; /* while the block is put together */
     struct pack_framed *framed;
     uint64_t *room;    /* for a column */

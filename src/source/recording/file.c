@@ -62,17 +62,17 @@ void recording_places_fini(struct recording_places *places)
 
 static uint64_t place_number(const struct recording_place *place, int column)
 {
-    const uint64_t numbers[COLUMNS] = { place->size,          place->type,        place->rows,
-                                        place->losses,        place->first,       place->last - place->first,
-                                        place->session_first, place->session_last,
-                                        place->flags };
+    const uint64_t numbers[COLUMNS] = { place->size,          place->type,         place->rows,
+                                        place->losses,        place->first,        place->last - place->first,
+                                        place->session_first, place->session_last, place->flags };
     return numbers[column];
 }
 
 static void place_set(struct recording_place *place, int column, uint64_t number)
 {
-    uint64_t *const numbers[COLUMNS] = { &place->size, NULL, NULL, NULL, &place->first, &place->last,
-                                         &place->session_first, &place->session_last, NULL };
+    uint64_t *const numbers[COLUMNS] = {
+        &place->size, NULL, NULL, NULL, &place->first, &place->last, &place->session_first, &place->session_last, NULL
+    };
     if (column == 1) {
         place->type = (uint16_t)number;
     } else if (column == 2) {
@@ -269,8 +269,8 @@ int recording_file_read(const struct recording_file *file, const struct recordin
     return tell_error(file, place, read_checked(file, place, all, read));
 }
 
-/* The body in place: what is not needed of it is not even touched. Without a map, or where there is no slack behind it, it
-   is read. */
+/* The body in place: what is not needed of it is not even touched. Without a map, or where there is no slack behind
+   it, it is read. */
 static int find_body(const struct recording_file *file, const struct recording_place *place,
                      struct recording_read *read, const uint8_t **ret_body)
 {
@@ -294,9 +294,8 @@ static int events_checked(const struct recording_file *file, const struct record
     const uint8_t *body = NULL;
     int error = read_at(file, &read->block, HEAD, place->offset);
     const struct recording_block *block = &read->block;
-    if (error == 0 &&
-        (!is_place_of(block, place) || (block->flags & RECORDING_ZSTD) != 0 ||
-         block->summary_size < sizeof(struct recording_head) || block->body_raw != block->body_size)) {
+    if (error == 0 && (!is_place_of(block, place) || (block->flags & RECORDING_ZSTD) != 0 ||
+                       block->summary_size < sizeof(struct recording_head) || block->body_raw != block->body_size)) {
         error = -NT_EFORMAT;
     }
     error = error == 0 ? read_stored(file, place->offset + HEAD, block->summary_size, &read->stored) : error;

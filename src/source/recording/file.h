@@ -78,8 +78,8 @@ void recording_file_close(struct recording_file *file);
    -NT_ETRUNCATED. */
 int recording_file_read(const struct recording_file *file, const struct recording_place *place, bool all,
                         struct recording_read *read);
-/* A block of events, with its head and that of its summary checked; what else is in it is for the decoder to check. It is
-   borrowed from the file, or in `read`. Results as before. */
+/* A block of events, with its head and that of its summary checked; what else is in it is for the decoder to check.
+   It is borrowed from the file, or in `read`. Results as before. */
 int recording_file_events(const struct recording_file *file, const struct recording_place *place,
                           struct recording_read *read, struct recording_parts *ret_parts);
 /* Whether what fills the block up is as it should be. */

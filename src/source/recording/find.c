@@ -68,8 +68,7 @@ static int life_get(struct finder *finder, const struct recording_object *name, 
         return 0;
     }
     const struct nt_source_wanted *wanted = &finder->wanted;
-    int is_wanted =
-        wanted->life != NULL ? wanted->life(wanted->arg, name->program, name->slot, name->generation) : 1;
+    int is_wanted = wanted->life != NULL ? wanted->life(wanted->arg, name->program, name->slot, name->generation) : 1;
     if (is_wanted < 0) {
         return is_wanted;
     }
@@ -166,8 +165,7 @@ static int begin_some(struct reader *reader, const struct recording_parts *parts
         return begin_all(reader, parts, READER_SOME);
     }
     if (finder->rest) {
-        return wanted->life == NULL ? begin_all(reader, parts, READER_ALL)
-                                    : begin_picked(reader, parts, finder->marks);
+        return wanted->life == NULL ? begin_all(reader, parts, READER_ALL) : begin_picked(reader, parts, finder->marks);
     }
     return finder->any_gaps && finder->any_complete ? begin_picked(reader, parts, finder->complete)
                                                     : begin_none(reader, parts, place);

@@ -308,7 +308,8 @@ static void bits_take(const uint8_t *at, uint64_t *values, size_t count, unsigne
             }
         }
     } else if (width <= 56) {
-        const uint8_t *const second = at + width / 8, *const third = at + 2 * width / 8, *const fourth = at + 3 * width / 8;
+        const uint8_t *const second = at + width / 8, *const third = at + 2 * width / 8,
+                             *const fourth = at + 3 * width / 8;
         const uint8_t *const fifth = at + 4 * width / 8, *const sixth = at + 5 * width / 8;
         const uint8_t *const seventh = at + 6 * width / 8, *const eighth = at + 7 * width / 8;
         for (size_t byte = 0; i + 8 <= count; i += 8, byte += width) {
@@ -632,5 +633,5 @@ uint64_t pack_table_number(const struct pack_table *table, uint32_t row)
     struct pack_in in = { table->frames[number], table->frames[number + 1], false };
     struct frame frame;
     return frame_begin(&in, left < PACK_FRAME ? left : PACK_FRAME, &frame) ? frame_number(&frame, in, row % PACK_FRAME)
-                                                                            : 0;
+                                                                           : 0;
 }

@@ -13,7 +13,7 @@
 
 #define PACK_FRAME 128u
 #define PACK_FRAMES 512u /* of a column that is cut into groups, at most */
-#define PACK_SLACK 16u /* bytes that must be readable behind what is unpacked, whatever they are */
+#define PACK_SLACK 16u   /* bytes that must be readable behind what is unpacked, whatever they are */
 
 static inline uint64_t pack_zigzag(uint64_t value)
 {
@@ -37,10 +37,10 @@ struct pack_list {
     size_t listed;
 };
 
-/* Columns that are cut into groups of 128, each of which can be read alone: `out` gets what all have in common, `frames`
-   what is each group's own, until it is put together group by group. */
+/* Columns that are cut into groups of 128, each of which can be read alone: `out` gets what all have in common,
+   `frames` what is each group's own, until it is put together group by group. */
 struct pack_framed {
-    bool framed; /* else there are no frames */
+    bool framed;                       /* else there are no frames */
     uint32_t begin, ends[PACK_FRAMES]; /* in `frames` */
 };
 void pack_framed(struct pack_framed *column, struct nt_buffer *out, struct nt_buffer *frames, const uint64_t *values,
@@ -82,10 +82,10 @@ struct pack_cursor {
     uint8_t mode;
     uint32_t count;
     uint32_t sparse_left;
-    uint64_t sparse_row; /* of the next one */
+    uint64_t sparse_row;            /* of the next one */
     const uint8_t *view, *view_end; /* of a frame that was passed over, and how many numbers it has */
     uint32_t view_count;
-    bool dirty;          /* `values` are not what a frame of zeros has */
+    bool dirty; /* `values` are not what a frame of zeros has */
     uint64_t values[PACK_FRAME];
 };
 
@@ -98,8 +98,8 @@ void pack_cursor_none(struct pack_cursor *cursor);
 void pack_cursor_take(struct pack_cursor *cursor, struct pack_in *group, uint32_t at);
 /* Likewise, into `values`. */
 void pack_cursor_take_into(struct pack_cursor *cursor, struct pack_in *group, uint32_t at, uint64_t *values);
-/* Passes over the numbers that pack_cursor_take would take; then one of them, or the first so many into `values`, as far
-   as they are there. */
+/* Passes over the numbers that pack_cursor_take would take; then one of them, or the first so many into `values`, as
+   far as they are there. */
 void pack_cursor_view(struct pack_cursor *cursor, struct pack_in *group, uint32_t at);
 uint64_t pack_cursor_number(const struct pack_cursor *cursor, unsigned row);
 void pack_cursor_numbers(struct pack_cursor *cursor, unsigned count);

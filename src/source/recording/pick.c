@@ -6,7 +6,7 @@
 
 #include "source/recording/decoder.h"
 
-#define MANY 8u        /* of so many rows one is wanted: then all are read */
+#define MANY 8u /* of so many rows one is wanted: then all are read */
 #define NOWHERE UINT32_MAX
 
 int recording_decoder_lists(struct recording_decoder *decoder, const struct recording_parts *parts)
@@ -96,8 +96,8 @@ static bool is_pickable(const struct recording_decoder *d)
     return d->ring_mode == RECORDING_RING_FEW && rows <= d->head.rows / MANY;
 }
 
-/* A group of the columns by stream: its numbers up to `count` from `from` on belong to the stream from `row` on. Returns
-   the row behind, NOWHERE if it cannot be. */
+/* A group of the columns by stream: its numbers up to `count` from `from` on belong to the stream from `row` on.
+   Returns the row behind, NOWHERE if it cannot be. */
 static uint32_t take_rows(struct recording_decoder *d, uint32_t number, uint32_t group, uint32_t row)
 {
     struct decoder_stream *stream = &d->streams[number];
@@ -313,8 +313,8 @@ static void pass_misses(struct recording_decoder *d, uint32_t row)
     for (; d->miss_at < d->miss_count && d->misses[d->miss_at] < row; d->miss_at++) {
         uint64_t session = d->miss_sessions[d->miss_at];
         if (d->session_mode == RECORDING_SESSION_BY_RING) {
-            d->rings[rings[d->misses[d->miss_at] % PACK_FRAME]].session =
-                session < d->head.sessions ? (uint32_t)session : RECORDING_NONE;
+            d->rings[rings[d->misses[d->miss_at] % PACK_FRAME]].session = session < d->head.sessions ? (uint32_t)session
+                                                                                                     : RECORDING_NONE;
         }
     }
 }
@@ -347,8 +347,7 @@ static bool take_row(struct recording_decoder *d, uint32_t row, struct nt_event 
     return true;
 }
 
-int recording_decoder_next_picked(struct recording_decoder *decoder, uint32_t end, struct nt_event *events,
-                                  size_t room)
+int recording_decoder_next_picked(struct recording_decoder *decoder, uint32_t end, struct nt_event *events, size_t room)
 {
     struct recording_decoder *d = decoder;
     size_t count = 0;

@@ -81,13 +81,27 @@ static uint64_t hash_of(const void *data, size_t size)
     return XXH3_64bits(data, size);
 }
 
+/* The head, but for its own hash. Of events the summary's head has all other hashes. */
+static void head_init(struct recording_block *block, unsigned type, const struct nt_buffer *summary,
+                      const struct nt_buffer *body)
+{
+    static const uint8_t mark[8] = RECORDING_MARK;
+    bool events = type == RECORDING_EVENTS;
+    memcpy(block->mark, mark, sizeof mark);
+    block->type = (uint16_t)type;
+    block->summary_size = (uint32_t)summary->size;
+    block->body_size = (uint32_t)body->size;
+    block->summary_hash = hash_of(summary->data, events ? sizeof(struct recording_head) : summary->size);
+    block->body_hash = events ? 0 : hash_of(body->data, body->size);
+}
+
 /* Appends the summary and body as a block. Their buffers are emptied. */
 static int write_block(struct nt_recording *recording, unsigned type, struct recording_place *place)
 {
-    static const uint8_t mark[8] = RECORDING_MARK, zeros[8] = { 0 };
+    static const uint8_t zeros[8] = { 0 };
     struct nt_buffer *summary = &recording->summary, *body = &recording->body;
     int error = summary->error != 0 ? summary->error : body->error;
-    bool zstd = type == RECORDING_TABLES, events = type == RECORDING_EVENTS;
+    bool zstd = type == RECORDING_TABLES;
     size_t raw = body->size;
     if (error == 0 && zstd) {
         nt_buffer_clear(&recording->packed);
@@ -103,17 +117,10 @@ static int write_block(struct nt_recording *recording, unsigned type, struct rec
     if (error != 0) {
         return fail(recording, error);
     }
-    struct recording_block block = {
-        .type = (uint16_t)type,
-        .flags = zstd ? RECORDING_ZSTD : 0,
-        .summary_size = (uint32_t)summary->size,
-        .body_size = (uint32_t)body->size,
-        .body_raw = (uint32_t)raw,
-        .number = recording->blocks,
-        .summary_hash = hash_of(summary->data, events ? sizeof(struct recording_head) : summary->size),
-        .body_hash = events ? 0 : hash_of(body->data, body->size),
-    };
-    memcpy(block.mark, mark, sizeof mark);
+    struct recording_block block = { .flags = zstd ? RECORDING_ZSTD : 0,
+                                     .body_raw = (uint32_t)raw,
+                                     .number = recording->blocks };
+    head_init(&block, type, summary, body);
     block.hash = recording_block_hash(&block, recording->offset);
     size_t padding = (8 - (summary->size + body->size) % 8) % 8;
     error = write_all(recording, &block, sizeof block);
