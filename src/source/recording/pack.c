@@ -88,21 +88,11 @@ static uint8_t *bits_put(uint8_t *at, const uint64_t *values, size_t count, unsi
     return at + (bits + 7) / 8;
 }
 
-static void frame_pack(struct nt_buffer *out, const uint64_t *values, size_t count)
+/* How many numbers have how many bits. */
+static void count_lengths(const uint64_t *above, size_t count, uint16_t zeros, uint16_t counts[65])
 {
-    uint64_t above[PACK_FRAME], least = values[0], all = 0;
-    uint16_t counts[65] = { 0 }, others[65] = { 0 }, zeros = 0;
-    if (nt_buffer_reserve(out, 2 + NUMBER + PACK_FRAME * (8 + 1 + NUMBER) + 8) != 0) {
-        return;
-    }
-    for (size_t i = 1; i < count; i++) {
-        least = values[i] < least ? values[i] : least;
-    }
-    for (size_t i = 0; i < count; i++) {
-        above[i] = values[i] - least;
-        all |= above[i];
-        zeros = (uint16_t)(zeros + (above[i] == 0));
-    }
+    uint16_t others[65] = { 0 };
+    memset(counts, 0, 65 * sizeof *counts);
     /* two of them: an addition need not wait for the one before it */
     for (size_t i = 0; i < count; i += 2) {
         counts[length_of(above[i] | 1)]++;
@@ -113,7 +103,30 @@ static void frame_pack(struct nt_buffer *out, const uint64_t *values, size_t cou
     }
     counts[1] = (uint16_t)(counts[1] - zeros - count % 2);
     counts[0] = zeros;
-    unsigned width = frame_width(counts, length_of(all), count);
+}
+
+static void frame_pack(struct nt_buffer *out, const uint64_t *values, size_t count)
+{
+    uint64_t above[PACK_FRAME], least = values[0], other = values[count - 1], all = 0;
+    uint16_t counts[65], zeros = 0;
+    if (nt_buffer_reserve(out, 2 + NUMBER + PACK_FRAME * (8 + 1 + NUMBER) + 8) != 0) {
+        return;
+    }
+    for (size_t i = 0; i + 1 < count; i += 2) { /* two of them, as above */
+        least = values[i] < least ? values[i] : least;
+        other = values[i + 1] < other ? values[i + 1] : other;
+    }
+    least = least < other ? least : other;
+    for (size_t i = 0; i < count; i++) {
+        above[i] = values[i] - least;
+        all |= above[i];
+        zeros = (uint16_t)(zeros + (above[i] == 0));
+    }
+    unsigned width = length_of(all);
+    if (width > 2 || (count - zeros) * 16 < count * width) { /* else exceptions cannot be worth it */
+        count_lengths(above, count, zeros, counts);
+        width = frame_width(counts, width, count);
+    }
     uint8_t *begin = (uint8_t *)out->data + out->size, *at = begin + 2;
     at += number_put(at, least);
     at = bits_put(at, above, count, width);
