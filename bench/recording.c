@@ -61,7 +61,10 @@ static void decode(void *state, uint64_t operations)
     for (size_t i = 0; i < operations / EACH; i++) {
         const struct block *block = &kept->blocks[i % BLOCKS];
         int count;
-        const struct recording_parts parts = { block->summary, block->body, block->summary_size, block->body_size };
+        const struct recording_parts parts = { .summary = block->summary,
+                                               .body = block->body,
+                                               .summary_size = block->summary_size,
+                                               .body_size = block->body_size };
         kept->sum ^= XXH3_64bits(block->summary, sizeof(struct recording_head)); /* all others are in it */
         kept->wrong |= recording_decoder_begin(kept->decoder, &parts) != 0;
         while ((count = recording_decoder_next(kept->decoder, events, BATCH)) > 0) {

@@ -14,7 +14,7 @@
 
 static void region_close(struct live_control_region *region)
 {
-    nt_guard_free(region->guard);
+    live_guard_free(region->guard);
     if (region->base != NULL) {
         (void)munmap(region->base, region->size);
     }
@@ -32,7 +32,7 @@ static int region_open(struct live_control_region *region, int fd, const struct 
     }
     region->base = base;
     region->size = at->size;
-    region->guard = nt_guard_new(base, at->size);
+    region->guard = live_guard_new(base, at->size);
     return region->guard != NULL ? 0 : -ENOMEM;
 }
 
@@ -127,7 +127,7 @@ int live_control_change(struct live_control *control, struct live_map *map, stru
         /* release: partner is the acquire of readers, who look at the changes when this has become another */
         __atomic_fetch_add(&head->count, 1, __ATOMIC_RELEASE);
     }
-    if (nt_guard_hit(control->words.guard) || nt_guard_hit(control->changes.guard)) {
+    if (live_guard_hit(control->words.guard) || live_guard_hit(control->changes.guard)) {
         return -NT_ETRUNCATED;
     }
     if (error == 0) {

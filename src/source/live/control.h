@@ -7,14 +7,14 @@
 
 #include <stdint.h>
 
-#include "base/guard.h"
+#include "source/live/guard.h"
 #include "source/live/live.h"
 #include "source/live/map.h"
 
 struct live_control_region {
     uint8_t *base; /* NULL: not mapped */
     uint64_t size;
-    struct nt_guard *guard;
+    struct live_guard *guard;
 };
 
 struct live_control { /* all zeros: not open */

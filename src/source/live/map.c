@@ -239,7 +239,7 @@ static int map_file(struct live_map *map, const struct live_map_owner *owner, ch
         return fail_system(ret_text, "cannot be mapped: ");
     }
     map->base = base;
-    map->guard = nt_guard_new(base, map->size);
+    map->guard = live_guard_new(base, map->size);
     return map->guard != NULL ? 0 : fail_system(ret_text, "");
 }
 
@@ -366,7 +366,7 @@ int live_map_open_memory(struct live_map *map, const void *data, size_t size, ch
 
 void live_map_close(struct live_map *map)
 {
-    nt_guard_free(map->guard);
+    live_guard_free(map->guard);
     if (map->file && map->base != NULL) {
         /* munmap takes no pointer to const, but does not write. */
         (void)munmap((void *)(uintptr_t)map->base, map->size);
@@ -417,7 +417,7 @@ const struct nt_layout_live *live_map_live(const struct live_map *map)
 
 int live_map_state(const struct live_map *map)
 {
-    return map->guard != NULL && nt_guard_hit(map->guard) ? -NT_ETRUNCATED : 0;
+    return map->guard != NULL && live_guard_hit(map->guard) ? -NT_ETRUNCATED : 0;
 }
 
 #if defined(__SANITIZE_THREAD__)

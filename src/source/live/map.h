@@ -11,7 +11,7 @@
 
 #include <nt/log_layout.h>
 
-#include "base/guard.h"
+#include "source/live/guard.h"
 
 struct live_map_region {
     uint64_t offset; /* in the file */
@@ -31,7 +31,7 @@ struct live_map {
     struct nt_layout_header header;                   /* the copy that was checked */
     struct live_map_region regions[LIVE_MAP_REGIONS]; /* by id */
     uint64_t *backed;                                 /* a bit a page: known to be there */
-    struct nt_guard *guard;
+    struct live_guard *guard;
 };
 
 enum { LIVE_MAP_TEXT = 256 };

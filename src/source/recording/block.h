@@ -94,6 +94,9 @@ void recording_decoder_free(struct recording_decoder *take_decoder);
 struct recording_parts {
     const uint8_t *summary, *body;
     size_t summary_size, body_size;
+    /* Where there is no body: gets some bytes of it. 0 or a negative code. */
+    int (*fetch)(void *arg, size_t from, size_t size, uint8_t *to);
+    void *arg;
 };
 /* Begins a block, of which all is checked first. 0, -ENOMEM, or -NT_EFORMAT. */
 int recording_decoder_begin(struct recording_decoder *decoder, const struct recording_parts *parts);

@@ -84,7 +84,10 @@ static struct parts parts_of(struct recording_encoder *encoder)
 /* As who reads them gets them, `cut` bytes short. */
 static struct recording_parts view(const struct parts *parts, size_t cut)
 {
-    return (struct recording_parts){ parts->summary, parts->body, parts->summary_size, parts->body_size - cut };
+    return (struct recording_parts){ .summary = parts->summary,
+                                     .body = parts->body,
+                                     .summary_size = parts->summary_size,
+                                     .body_size = parts->body_size - cut };
 }
 
 static void parts_free(struct parts *parts)

@@ -40,6 +40,7 @@ void recording_decoder_free(struct recording_decoder *take_decoder)
     if (take_decoder != NULL) {
         memory_free(take_decoder);
         free(take_decoder->losses);
+        free(take_decoder->fetched);
         free(take_decoder);
     }
 }
@@ -88,6 +89,19 @@ static int take_memory(struct recording_decoder *d)
 
 /* ---- The summary ---- */
 
+/* Room for what is fetched of the body. */
+static int take_body(struct recording_decoder *d)
+{
+    size_t size = d->parts.body_size + PACK_SLACK;
+    if (size > d->fetched_room) {
+        free(d->fetched);
+        d->fetched = calloc(1, size);
+        d->fetched_room = d->fetched != NULL ? size : 0;
+    }
+    d->parts.body = d->fetched;
+    return d->fetched != NULL ? 0 : -ENOMEM;
+}
+
 static bool head_is_possible(const struct recording_head *head)
 {
     return head->rows <= ROWS && head->losses <= RECORDING_LOSSES_MAX && head->objects <= head->rows &&
@@ -112,7 +126,8 @@ int decoder_head(struct recording_decoder *d, const struct recording_parts *part
     }
     d->parts = *parts;
     d->row = d->ring = 0;
-    return take_memory(d);
+    int error = take_memory(d);
+    return error == 0 && parts->fetch != NULL ? take_body(d) : error;
 }
 
 struct pack_in decoder_section(const struct recording_decoder *d, enum recording_section section)
@@ -438,6 +453,16 @@ struct pack_in decoder_group(const struct recording_decoder *d, uint32_t number)
         return (struct pack_in){ d->parts.body, d->parts.body, true };
     }
     return (struct pack_in){ d->parts.body + begin, d->parts.body + end, false };
+}
+
+bool decoder_fetch(struct recording_decoder *d, uint32_t first, uint32_t last)
+{
+    struct pack_in in = decoder_group(d, first), end = decoder_group(d, last);
+    if (in.bad || end.bad || end.end < in.at) {
+        return false;
+    }
+    size_t from = (size_t)(in.at - d->parts.body), size = (size_t)(end.end - in.at);
+    return d->parts.fetch == NULL || d->parts.fetch(d->parts.arg, from, size, d->fetched + from) == 0;
 }
 
 bool decoder_group_is_whole(const struct recording_decoder *d, uint32_t number)

@@ -69,6 +69,8 @@ struct recording_decoder {
     bool arguments_alike;
     uint64_t *places; /* while lists are read */
     size_t rows_room, losses_room;
+    uint8_t *fetched; /* the body, as far as it was needed */
+    size_t fetched_room;
     uint64_t *misses, *miss_sessions; /* rows, and numbers of sessions */
     uint32_t miss_count, miss_at;
     uint8_t session_mode, ring_mode, position_shift;
@@ -105,6 +107,8 @@ struct pack_in decoder_section(const struct recording_decoder *decoder, enum rec
 /* Likewise a group of the body: rows first, then streams. */
 struct pack_in decoder_group(const struct recording_decoder *decoder, uint32_t number);
 bool decoder_group_is_whole(const struct recording_decoder *decoder, uint32_t number);
+/* Before that, where the body is not there: gets these groups and those between. */
+bool decoder_fetch(struct recording_decoder *decoder, uint32_t first, uint32_t last);
 /* Rows of the group that begins with row `at`. */
 bool decoder_take_group(struct recording_decoder *decoder, uint32_t at);
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +22,7 @@
 
 #define HEAD sizeof(struct recording_block)
 
-enum { PAGE = 4096, TEXT = 200, CHUNK = 64 * 1024, COLUMNS = 9 };
+enum { TEXT = 200, CHUNK = 64 * 1024, COLUMNS = 9 };
 
 static const uint8_t mark[8] = RECORDING_MARK;
 
@@ -249,9 +248,6 @@ static int read_checked(const struct recording_file *file, const struct recordin
 /* What could not be read is told. */
 static int tell_error(const struct recording_file *file, const struct recording_place *place, int error)
 {
-    if (error == -NT_EFORMAT && file->guard != NULL && nt_guard_hit(file->guard)) {
-        error = -NT_ETRUNCATED;
-    }
     if (error == -NT_ETRUNCATED) {
         tell(file, error, "truncated while it was read");
     } else if (error == -NT_EFORMAT) {
@@ -269,29 +265,42 @@ int recording_file_read(const struct recording_file *file, const struct recordin
     return tell_error(file, place, read_checked(file, place, all, read));
 }
 
-/* The body in place: what is not needed of it is not even touched. Without a map, or where there is no slack behind
-   it, it is read. */
-static int find_body(const struct recording_file *file, const struct recording_place *place,
-                     struct recording_read *read, const uint8_t **ret_body)
+static int fetch(void *arg, size_t from, size_t size, uint8_t *to)
 {
-    size_t before = HEAD + read->block.summary_size;
-    if (file->map != NULL && place->size + PACK_SLACK <= file->size - place->offset) {
-        *ret_body = file->map + place->offset + before;
-        return 0;
-    }
-    nt_buffer_clear(&read->raw);
-    if (nt_buffer_reserve(&read->raw, place->size - before + PACK_SLACK) != 0) {
-        return -ENOMEM;
-    }
-    memset(read->raw.data, 0, place->size - before + PACK_SLACK);
-    *ret_body = (const uint8_t *)read->raw.data;
-    return read_at(file, read->raw.data, place->size - before, place->offset + before);
+    const struct recording_read *read = arg;
+    return read_at(read->file, to, size, read->body_offset + from);
 }
 
-static int events_checked(const struct recording_file *file, const struct recording_place *place,
+/* All of the body, or where to get some of it. */
+static int find_body(const struct recording_file *file, const struct recording_place *place, bool all,
+                     struct recording_read *read, struct recording_parts *parts)
+{
+    const struct recording_block *block = &read->block;
+    read->file = file;
+    read->body_offset = place->offset + HEAD + block->summary_size;
+    if (!all) {
+        parts->fetch = fetch;
+        parts->arg = read;
+        return 0;
+    }
+    size_t size = place->size - HEAD - block->summary_size;
+    nt_buffer_clear(&read->raw);
+    if (nt_buffer_reserve(&read->raw, size + PACK_SLACK) != 0) {
+        return -ENOMEM;
+    }
+    memset(read->raw.data + size, 0, PACK_SLACK);
+    int error = read_at(file, read->raw.data, size, read->body_offset);
+    parts->body = (const uint8_t *)read->raw.data;
+    bool zeros = true;
+    for (size_t i = block->body_size; i < size && error == 0; i++) {
+        zeros = zeros && parts->body[i] == 0;
+    }
+    return error == 0 && !zeros ? -NT_EFORMAT : error;
+}
+
+static int events_checked(const struct recording_file *file, const struct recording_place *place, bool all,
                           struct recording_read *read, struct recording_parts *ret_parts)
 {
-    const uint8_t *body = NULL;
     int error = read_at(file, &read->block, HEAD, place->offset);
     const struct recording_block *block = &read->block;
     if (error == 0 && (!is_place_of(block, place) || (block->flags & RECORDING_ZSTD) != 0 ||
@@ -299,30 +308,24 @@ static int events_checked(const struct recording_file *file, const struct record
         error = -NT_EFORMAT;
     }
     error = error == 0 ? read_stored(file, place->offset + HEAD, block->summary_size, &read->stored) : error;
-    error = error == 0 ? find_body(file, place, read, &body) : error;
     if (error != 0) {
         return error;
     }
-    *ret_parts = (struct recording_parts){ .summary = (const uint8_t *)read->stored.data,
-                                           .summary_size = block->summary_size,
-                                           .body = body,
-                                           .body_size = block->body_size };
-    return XXH3_64bits(ret_parts->summary, hashed_size(block)) == block->summary_hash ? 0 : -NT_EFORMAT;
+    struct recording_parts parts = { .summary = (const uint8_t *)read->stored.data,
+                                     .summary_size = block->summary_size,
+                                     .body_size = block->body_size };
+    if (XXH3_64bits(parts.summary, hashed_size(block)) != block->summary_hash) {
+        return -NT_EFORMAT;
+    }
+    error = find_body(file, place, all, read, &parts);
+    *ret_parts = parts;
+    return error;
 }
 
-int recording_file_events(const struct recording_file *file, const struct recording_place *place,
+int recording_file_events(const struct recording_file *file, const struct recording_place *place, bool all,
                           struct recording_read *read, struct recording_parts *ret_parts)
 {
-    return tell_error(file, place, events_checked(file, place, read, ret_parts));
-}
-
-bool recording_file_ends_in_zeros(const struct recording_place *place, const struct recording_parts *parts)
-{
-    bool zeros = true;
-    for (size_t i = parts->body_size; i < place->size - HEAD - parts->summary_size; i++) {
-        zeros = zeros && parts->body[i] == 0;
-    }
-    return zeros;
+    return tell_error(file, place, events_checked(file, place, all, read, ret_parts));
 }
 
 void recording_file_tell(const struct recording_file *file, const struct recording_place *place)
@@ -519,21 +522,6 @@ static int read_directory(struct recording_file *file)
 
 /* ---- ---- */
 
-/* What cannot be mapped is read. */
-static void map_file(struct recording_file *file)
-{
-    void *map = mmap(NULL, file->size, PROT_READ, MAP_SHARED, file->file, 0);
-    if (map == MAP_FAILED) {
-        return;
-    }
-    file->guard = nt_guard_new(map, (file->size + PAGE - 1) / PAGE * PAGE);
-    if (file->guard == NULL) {
-        (void)munmap(map, file->size);
-        return;
-    }
-    file->map = map;
-}
-
 static int open_checked(struct recording_file *file)
 {
     struct recording_header header;
@@ -559,11 +547,7 @@ static int open_checked(struct recording_file *file)
     }
     file->thinned = (header.flags & RECORDING_THINNED) != 0;
     error = read_directory(file);
-    error = error == -NT_EFORMAT ? scan_blocks(file) : error;
-    if (error == 0) {
-        map_file(file);
-    }
-    return error;
+    return error == -NT_EFORMAT ? scan_blocks(file) : error;
 }
 
 int recording_file_open(struct recording_file *file, const char *path, recording_bad *bad, void *arg)
@@ -588,15 +572,9 @@ int recording_file_open(struct recording_file *file, const char *path, recording
 
 void recording_file_close(struct recording_file *file)
 {
-    nt_guard_free(file->guard);
-    if (file->map != NULL) {
-        (void)munmap(file->map, file->size);
-    }
     if (file->file >= 0) {
         (void)close(file->file);
     }
     file->file = -1;
-    file->map = NULL;
-    file->guard = NULL;
     recording_places_fini(&file->places);
 }

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "base/guard.h"
 #include "source/recording/block.h"
 #include "source/recording/format.h"
 
@@ -58,8 +57,6 @@ struct recording_file {
     struct recording_places places;
     recording_bad *bad;
     void *arg;
-    uint8_t *map; /* all of it; NULL: it is read */
-    struct nt_guard *guard;
 };
 
 /* A block that was read, with slack behind both parts. */
@@ -68,6 +65,8 @@ struct recording_read {
     const uint8_t *summary, *body;
     size_t summary_size, body_size;
     struct recording_block block;
+    const struct recording_file *file; /* and where the body of the block lies in it */
+    uint64_t body_offset;
 };
 
 /* 0, or a negative code: not a recording, or not one that can be read; `bad` was told why. */
@@ -79,12 +78,10 @@ void recording_file_close(struct recording_file *file);
 int recording_file_read(const struct recording_file *file, const struct recording_place *place, bool all,
                         struct recording_read *read);
 /* A block of events, with its head and that of its summary checked; what else is in it is for the decoder to check.
-   It is borrowed from the file, or in `read`. Results as before. */
-int recording_file_events(const struct recording_file *file, const struct recording_place *place,
+   `all` false: without its body, of which the decoder gets what it needs. In `read`. Results as before. */
+int recording_file_events(const struct recording_file *file, const struct recording_place *place, bool all,
                           struct recording_read *read, struct recording_parts *ret_parts);
-/* Whether what fills the block up is as it should be. */
-bool recording_file_ends_in_zeros(const struct recording_place *place, const struct recording_parts *parts);
-/* Tells that the block is damaged; or, if that is why, that the file was cut. */
+/* Tells that the block is damaged. */
 void recording_file_tell(const struct recording_file *file, const struct recording_place *place);
 void recording_read_fini(struct recording_read *read);
 

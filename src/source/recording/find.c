@@ -135,16 +135,20 @@ static bool is_in_range(const struct finder *finder, const struct recording_plac
     return in && place->rows > 0 && place->first <= finder->wanted.until && place->last >= finder->wanted.since;
 }
 
-static int begin_all(struct reader *reader, const struct recording_parts *parts, enum reader_mode mode)
+/* What is told twice of it is said once. */
+static int begin_all(struct reader *reader, const struct recording_place *place, enum reader_mode mode)
 {
-    int error = recording_decoder_begin(reader->decoder, parts);
+    struct recording_parts parts;
+    int error = recording_file_events(&reader->file, place, true, &reader->read, &parts);
+    error = error == 0 ? recording_decoder_begin(reader->decoder, &parts) : error;
     return error != 0 ? error : (int)mode;
 }
 
-static int begin_picked(struct reader *reader, const struct recording_parts *parts, const bool *marks)
+static int begin_picked(struct reader *reader, const struct recording_parts *parts, const struct recording_place *place,
+                        const bool *marks)
 {
     int picked = recording_decoder_pick(reader->decoder, parts, marks);
-    return picked < 0 ? picked : picked > 0 ? READER_PICKED : begin_all(reader, parts, READER_SOME);
+    return picked < 0 ? picked : picked > 0 ? READER_PICKED : begin_all(reader, place, READER_SOME);
 }
 
 static int begin_none(struct reader *reader, const struct recording_parts *parts, const struct recording_place *place)
@@ -162,12 +166,13 @@ static int begin_some(struct reader *reader, const struct recording_parts *parts
     const struct finder *finder = reader->finder;
     const struct nt_source_wanted *wanted = &finder->wanted;
     if (finder->rest && wanted->session_count > 0) {
-        return begin_all(reader, parts, READER_SOME);
+        return begin_all(reader, place, READER_SOME);
     }
     if (finder->rest) {
-        return wanted->life == NULL ? begin_all(reader, parts, READER_ALL) : begin_picked(reader, parts, finder->marks);
+        return wanted->life == NULL ? begin_all(reader, place, READER_ALL)
+                                    : begin_picked(reader, parts, place, finder->marks);
     }
-    return finder->any_gaps && finder->any_complete ? begin_picked(reader, parts, finder->complete)
+    return finder->any_gaps && finder->any_complete ? begin_picked(reader, parts, place, finder->complete)
                                                     : begin_none(reader, parts, place);
 }
 
@@ -201,11 +206,11 @@ int finder_begin(struct reader *reader, const struct recording_place *place)
     if (!whole && !finder->rest && !finder->any_gaps && place->losses == 0) {
         return READER_NOTHING;
     }
-    int result = recording_file_events(&reader->file, place, &reader->read, &parts);
+    int result = whole ? 0 : recording_file_events(&reader->file, place, false, &reader->read, &parts);
     if (result != 0) {
         return result;
     }
-    result = whole ? begin_all(reader, &parts, READER_ALL) : begin(reader, &parts, place);
+    result = whole ? begin_all(reader, place, READER_ALL) : begin(reader, &parts, place);
     if (result == -NT_EFORMAT) {
         recording_file_tell(&reader->file, place);
     }
@@ -252,7 +257,7 @@ static int note_gaps(struct reader *reader, const struct recording_place *place)
     struct recording_parts parts;
     const struct recording_object *objects;
     const uint32_t *gaps = NULL;
-    int error = recording_file_events(&reader->file, place, &reader->read, &parts);
+    int error = recording_file_events(&reader->file, place, false, &reader->read, &parts);
     error = error == 0 ? recording_decoder_objects(reader->decoder, &parts, &objects) : error;
     error = error == 0 ? recording_decoder_gaps(reader->decoder, &parts, &gaps) : error;
     for (uint32_t i = 0; error == 0 && i < recording_decoder_head(reader->decoder)->gaps; i++) {

@@ -6,7 +6,8 @@
 
 #include "source/recording/decoder.h"
 
-#define MANY 8u /* of so many rows one is wanted: then all are read */
+#define MANY 8u  /* of so many rows one is wanted: then all are read */
+#define NEAR 12u /* groups that are got at once have no more than so many less one between them */
 #define NOWHERE UINT32_MAX
 
 int recording_decoder_lists(struct recording_decoder *decoder, const struct recording_parts *parts)
@@ -121,7 +122,7 @@ static bool group_take(struct recording_decoder *d, uint32_t group)
 {
     uint32_t number = decoder_groups(d) + group;
     struct pack_in in = decoder_group(d, number);
-    if (!decoder_group_is_whole(d, number)) {
+    if (!decoder_fetch(d, number, number) || !decoder_group_is_whole(d, number)) {
         return false;
     }
     for (int i = FRAMED_ROWS; i < FRAMED; i++) {
@@ -152,16 +153,40 @@ static int mark_rows(struct recording_decoder *d)
     return 0;
 }
 
-/* The groups of the rows that are marked: all are checked before any row is handed out. */
-static bool groups_are_whole(const struct recording_decoder *d)
+static bool has_marks(const struct recording_decoder *d, uint32_t group)
 {
     const uint32_t words = PACK_FRAME / 64;
+    return (d->marks[words * group] | d->marks[words * group + 1]) != 0;
+}
+
+/* Gets the groups of marked rows. To read some more of a file takes less time than to ask again. */
+static bool fetch_marked(struct recording_decoder *d)
+{
+    uint32_t first = NOWHERE, last = 0;
     for (uint32_t i = 0; i < decoder_groups(d); i++) {
-        if ((d->marks[words * i] | d->marks[words * i + 1]) != 0 && !decoder_group_is_whole(d, i)) {
-            return false;
+        if (!has_marks(d, i)) {
+            continue;
         }
+        if (first != NOWHERE && i - last > NEAR) {
+            if (!decoder_fetch(d, first, last)) {
+                return false;
+            }
+            first = NOWHERE;
+        }
+        first = first == NOWHERE ? i : first;
+        last = i;
     }
-    return true;
+    return first == NOWHERE || decoder_fetch(d, first, last);
+}
+
+/* All are checked before any row is handed out. */
+static bool groups_are_whole(struct recording_decoder *d)
+{
+    bool whole = fetch_marked(d);
+    for (uint32_t i = 0; i < decoder_groups(d) && whole; i++) {
+        whole = !has_marks(d, i) || decoder_group_is_whole(d, i);
+    }
+    return whole;
 }
 
 static bool is_zero(const struct recording_decoder *d, int column)

@@ -262,10 +262,9 @@ static int begin_block(struct reader *reader, const struct recording_place *plac
 {
     struct recording_parts parts;
     int result = reader->finder != NULL ? finder_begin(reader, place)
-                                        : recording_file_events(&reader->file, place, &reader->read, &parts);
+                                        : recording_file_events(&reader->file, place, true, &reader->read, &parts);
     if (reader->finder == NULL && result == 0) {
         result = recording_decoder_begin(reader->decoder, &parts);
-        result = result == 0 && !recording_file_ends_in_zeros(place, &parts) ? -NT_EFORMAT : result;
         if (result == -NT_EFORMAT) {
             recording_file_tell(&reader->file, place);
         }

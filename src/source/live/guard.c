@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The SIGBUS handler and the list of mappings that it looks into. The handler takes no lock: entries are never
    freed, only used again, and one that is changing cannot be the one that its own thread is reading. */
-#include "base/guard.h"
+#include "source/live/guard.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -12,15 +12,15 @@
 
 enum { PAGE = 4096 };
 
-struct nt_guard {
-    struct nt_guard *next; /* fixed once the entry is in the list */
-    atomic_uint sequence;  /* odd while base and size change */
+struct live_guard {
+    struct live_guard *next; /* fixed once the entry is in the list */
+    atomic_uint sequence;    /* odd while base and size change */
     atomic_uintptr_t base;
     atomic_size_t size; /* 0: entry is not in use */
     atomic_bool hit;
 };
 
-static _Atomic(struct nt_guard *) guards;
+static _Atomic(struct live_guard *) guards;
 static pthread_mutex_t guards_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The handlers that stood before ours, newest first: others may have put theirs in its place meanwhile. */
@@ -32,7 +32,7 @@ static _Atomic(struct guards_before *) guards_before;
 
 /* Replaces the mapping from the faulting page on. A file is cut at its end, so all that is replaced is gone. Of a
    mapping that is written the zeros can be written too; nobody sees it. */
-static bool guard_take(struct nt_guard *guard, uintptr_t address)
+static bool guard_take(struct live_guard *guard, uintptr_t address)
 {
     /* acquire: partner is guard_set's release */
     unsigned before = atomic_load_explicit(&guard->sequence, memory_order_acquire);
@@ -90,7 +90,7 @@ static void guards_handle(int number, siginfo_t *info, void *context)
     if (info->si_code > 0) {
         uintptr_t address = (uintptr_t)info->si_addr;
         /* acquire: partner is the release store in guard_take_free */
-        struct nt_guard *guard = atomic_load_explicit(&guards, memory_order_acquire);
+        struct live_guard *guard = atomic_load_explicit(&guards, memory_order_acquire);
         for (; guard != NULL; guard = guard->next) {
             if (guard_take(guard, address)) {
                 return;
@@ -121,7 +121,7 @@ static bool guards_install(void)
 }
 
 /* Under the lock. */
-static void guard_set(struct nt_guard *guard, uintptr_t base, size_t size)
+static void guard_set(struct live_guard *guard, uintptr_t base, size_t size)
 {
     unsigned sequence = atomic_load_explicit(&guard->sequence, memory_order_relaxed);
     atomic_store_explicit(&guard->sequence, sequence + 1, memory_order_relaxed);
@@ -134,9 +134,9 @@ static void guard_set(struct nt_guard *guard, uintptr_t base, size_t size)
 }
 
 /* Under the lock. An entry that is not in use. */
-static struct nt_guard *guard_take_free(void)
+static struct live_guard *guard_take_free(void)
 {
-    struct nt_guard *guard = atomic_load_explicit(&guards, memory_order_relaxed);
+    struct live_guard *guard = atomic_load_explicit(&guards, memory_order_relaxed);
     while (guard != NULL && atomic_load_explicit(&guard->size, memory_order_relaxed) > 0) {
         guard = guard->next;
     }
@@ -148,10 +148,10 @@ static struct nt_guard *guard_take_free(void)
     return guard;
 }
 
-struct nt_guard *nt_guard_new(void *base, size_t size)
+struct live_guard *live_guard_new(void *base, size_t size)
 {
     (void)pthread_mutex_lock(&guards_lock);
-    struct nt_guard *guard = guards_install() ? guard_take_free() : NULL;
+    struct live_guard *guard = guards_install() ? guard_take_free() : NULL;
     if (guard != NULL) {
         guard_set(guard, (uintptr_t)base, size);
     }
@@ -159,7 +159,7 @@ struct nt_guard *nt_guard_new(void *base, size_t size)
     return guard;
 }
 
-void nt_guard_free(struct nt_guard *take_guard)
+void live_guard_free(struct live_guard *take_guard)
 {
     if (take_guard != NULL) {
         (void)pthread_mutex_lock(&guards_lock);
@@ -168,7 +168,7 @@ void nt_guard_free(struct nt_guard *take_guard)
     }
 }
 
-bool nt_guard_hit(const struct nt_guard *guard)
+bool live_guard_hit(const struct live_guard *guard)
 {
     return atomic_load_explicit(&guard->hit, memory_order_relaxed);
 }
