@@ -506,6 +506,50 @@ static void tells_what_is_possible(void **state)
     }
 }
 
+static void tells_what_must_hold(void **state)
+{
+    static const uint64_t five[] = { 5 }, both[] = { 5, 9 };
+    static const struct {
+        const char *text;
+        uint64_t since, until;
+        const uint64_t *sessions;
+        size_t session_count;
+    } cases[] = {
+        { "session = 5", 0, UINT64_MAX, five, 1 },
+        { "5 = session and value > 3", 0, UINT64_MAX, five, 1 },
+        { "session in (9, 5)", 0, UINT64_MAX, both, 2 },
+        { "session in (9, 5) and (value = 1 or kind = 2) and session = '0000000000000005'", 0, UINT64_MAX, five, 1 },
+        { "session = 5 or value = 1", 0, UINT64_MAX, NULL, 0 },
+        { "not session = 5", 0, UINT64_MAX, NULL, 0 },
+        { "not (session <> 5 or value = 1)", 0, UINT64_MAX, five, 1 },
+        { "session = 'a name'", 0, UINT64_MAX, NULL, 0 },
+        { "session in (5, 'a name')", 0, UINT64_MAX, NULL, 0 },
+        { "session = object and session is not null", 0, UINT64_MAX, NULL, 0 },
+        { "time >= 7 and time < 9", 7, 8, NULL, 0 },
+        { "7 < time and not time > 9", 8, 9, NULL, 0 },
+        { "time between 7 and 9 and time <> 8", 7, 9, NULL, 0 },
+        { "time not between 7 and 9", 0, UINT64_MAX, NULL, 0 },
+        { "time = 7", 7, 7, NULL, 0 },
+        { "time in (7, 9)", 0, UINT64_MAX, NULL, 0 },
+        { "time < 0", 0, 0, NULL, 0 },
+        { "(time > 3 or value = 1) and time_raw > 9", 0, UINT64_MAX, NULL, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct nt_filter_bounds bounds;
+        struct nt_filter_error error;
+        struct nt_filter *filter = NULL;
+        assert_int_equal(nt_filter_new(cases[i].text, strlen(cases[i].text), NOW, &filter, &error), 0);
+        assert_int_equal(nt_filter_bounds(filter, &bounds), 0);
+        if (bounds.since != cases[i].since || bounds.until != cases[i].until ||
+            bounds.session_count != cases[i].session_count)
+            fail_msg("%s", cases[i].text);
+        for (size_t k = 0; k < bounds.session_count; k++)
+            assert_int_equal(bounds.sessions[k], cases[i].sessions[k]);
+        nt_filter_free(filter);
+    }
+}
+
 static void tells_whose_names_it_asks_for(void **state)
 {
     static const struct {
@@ -667,6 +711,7 @@ int main(void)
         cmocka_unit_test(compares_names),
         cmocka_unit_test(finds_one_of_many),
         cmocka_unit_test(tells_what_is_possible),
+        cmocka_unit_test(tells_what_must_hold),
         cmocka_unit_test(tells_whose_names_it_asks_for),
         cmocka_unit_test(says_what_is_wrong_and_where),
         cmocka_unit_test(is_bounded),

@@ -348,6 +348,19 @@ static void lost_when_it_was_waited_for(void **state)
     assert_string_equal(taken(fixture), "lost 12-19");
 }
 
+/* Time passes with events that are not given, too. */
+static void lost_when_others_were_passed(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->event.flags = NT_EVENT_SHARED;
+    assert_string_equal(comes(fixture, 1), "");
+    assert_string_equal(comes(fixture, 3), "");
+    assert_int_equal(nt_gaps_pass(fixture->gaps, fixture->event.time + NT_GAPS_PATIENCE_NS - 1), 0);
+    assert_int_equal(nt_gaps_pass(fixture->gaps, fixture->event.time + NT_GAPS_PATIENCE_NS), 1);
+    assert_string_equal(taken(fixture), "lost 2-2");
+    assert_string_equal(comes(fixture, 2), "found 2-2");
+}
+
 static void masked_while_it_waits(void **state)
 {
     struct fixture *fixture = *state;
@@ -589,6 +602,7 @@ int main(void)
         TEST(masks_that_are_counted),
         TEST(other_orders_are_no_gaps),
         TEST(lost_when_it_was_waited_for),
+        TEST(lost_when_others_were_passed),
         TEST(masked_while_it_waits),
         TEST(times_from_elsewhere),
         TEST(more_gaps_than_are_remembered),
