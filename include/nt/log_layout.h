@@ -427,7 +427,7 @@ struct nt_layout_settler {
     uint64_t given_older;  /* cells put into `older` */
     uint32_t backed;       /* groups whose pages are backed */
     uint32_t older;        /* first of the two pages with the cells of `older`, one a kind at its number */
-    uint64_t spare1;
+    uint64_t folding;      /* not 0: moves are on their way into cells; left like this nobody goes on with it */
     uint32_t extent[NT_LAYOUT_EXTENTS]; /* first page of each, 0 none; release */
     uint64_t spare2[4];
 } __attribute__((aligned(64)));

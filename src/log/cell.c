@@ -375,12 +375,16 @@ void log_cells_fold(struct nt_log *log, struct nt_settler_ *settler, uint32_t le
 {
     struct fold fold = { .log = log, .settler = settler };
     uint64_t end = __atomic_load_n(&settler->next, __ATOMIC_RELAXED) - left;
+    __atomic_store_n(&settler->shared->folding, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if ((int64_t)(end - settler->folded) > 0)
         fold_moves(&fold, end);
     uint32_t crowded = fold.crowded_count;
-    if (!crowded || !settler->retry) /* else no group can be made */
-        return;
-    fold_moves(&fold, settler->next);
-    for (uint32_t i = 0; i < crowded; i++)
-        group_halve(&fold, fold.crowded[i]);
+    if (crowded && settler->retry) { /* no group can be made */
+        fold_moves(&fold, settler->next);
+        for (uint32_t i = 0; i < crowded; i++)
+            group_halve(&fold, fold.crowded[i]);
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&settler->shared->folding, 0, __ATOMIC_RELAXED);
 }

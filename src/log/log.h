@@ -168,13 +168,15 @@ void log_record(struct nt_log *log, struct nt_thread_log_ *part, uint64_t kind_f
 /* ---- settle.c: totals by session ---- */
 /* The calling thread's, got if need be; NULL: there is no room. */
 struct nt_settler_ *log_settler(struct nt_log *log, struct nt_thread_log_ *part);
-void log_settler_give(struct nt_settler_ *settler);
+void log_settler_give(struct nt_log *log, struct nt_settler_ *settler);
 void log_settler_extent(const struct log_map *map, struct nt_settler_ *settler, uint32_t extent); /* it has its pages */
 void log_settlers_give_all(struct nt_log *log); /* all that this copy of the library took; under the log's lock */
 /* A change of session: `needed` moves, or a fold first if there are fewer free. False: there is no room, as in a
    handler that interrupts another change; then nothing may be appended. */
 bool log_settle_begin(struct nt_log *log, struct nt_settler_ *settler, uint32_t needed, bool *ret_outermost);
 void log_settle_end(struct nt_settler_ *settler, bool outermost);
+/* Ends a change of the object's session that a handler of this thread jumped out of. */
+void log_settle_left(struct nt_log *log, const struct nt_thread_log_ *part, nt_object object);
 struct log_join { /* the last count of a tally, a read, goes to another session than the object's */
     const struct nt_layout_tally *tally;
     uint64_t session, value;

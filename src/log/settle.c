@@ -65,6 +65,45 @@ static uint64_t settler_end(const struct log_map *map, const struct nt_layout_se
     return end;
 }
 
+/* ---- changes that were left, as by a handler that jumps out of one or ends the thread ---- */
+
+/* A move is written before what is settled: that is done now, lest it is moved again. `from`: of one object only. */
+static void settler_mend(const struct log_map *map, const struct nt_layout_settler *settler, uint64_t from)
+{
+    const struct nt_layout_move *moves = (const void *)(map->settlement + (uint64_t)settler->moves * NT_LAYOUT_PAGE);
+    for (uint32_t i = 0; i < NT_LAYOUT_MOVES; i++) {
+        const struct nt_layout_move *move = &moves[i];
+        uint32_t slot = (uint32_t)move->from & NT_SLOT_MASK_;
+        bool waits = (move->commit >> 16) - 1 - settler->folded < NT_LAYOUT_MOVES;
+        if (!waits || !move->from || (from && move->from != from) || move->commit >> 8 & NT_MOVE_GIVEN ||
+            slot >= map->slot_max)
+            continue;
+        struct nt_layout_object *entry = &map->objects[slot];
+        const struct nt_layout_tally *tally = NULL;
+        if (log_object_is(entry, (uint32_t)(move->from >> 32)))
+            tally = log_tally_find(map, entry, (nt_kind)(move->commit & 0xff));
+        struct nt_layout_pair *settled = tally ? log_settled(map, entry, tally) : NULL;
+        if (settled && (int64_t)(move->after.count - log_pair_load(settled).count) > 0)
+            log_pair_store(settled, nt_pair_load_(&move->after), move->from >> 32 & NT_LAYOUT_LOCKED);
+    }
+}
+
+void log_settle_left(struct nt_log *log, const struct nt_thread_log_ *part, nt_object object)
+{
+    if (part && part->settler && !part->settler->limit)
+        settler_mend(&log->map, part->settler->shared, object.handle);
+}
+
+/* Takes it from its thread. Where that left a fold, moves may be in the cells already, and cells on their way to other
+   places: readers can tell, nobody can go on. */
+static void settler_release(struct nt_layout_settler *settler, uint64_t position)
+{
+    bool folding = __atomic_load_n(&settler->folding, __ATOMIC_RELAXED);
+    settler->position = position;
+    settler->idle_since = nt_now();
+    __atomic_store_n(&settler->state, folding ? NT_RING_RETIRED : NT_RING_IDLE, __ATOMIC_RELEASE);
+}
+
 /* One whose thread ended without telling. */
 static struct nt_layout_settler *settler_orphan(const struct log_map *map)
 {
@@ -74,8 +113,9 @@ static struct nt_layout_settler *settler_orphan(const struct log_map *map)
         struct nt_layout_settler *settler = &map->settlers[i];
         if (__atomic_load_n(&settler->state, __ATOMIC_ACQUIRE) == NT_RING_OWNED &&
             syscall(SYS_tgkill, getpid(), settler->tid, 0) != 0 && errno == ESRCH) {
-            settler->position = settler_end(map, settler);
-            found = settler;
+            settler_mend(map, settler, 0);
+            settler_release(settler, settler_end(map, settler));
+            found = settler->state == NT_RING_IDLE ? settler : NULL;
         }
     }
     errno = saved;
@@ -153,12 +193,11 @@ struct nt_settler_ *log_settler(struct nt_log *log, struct nt_thread_log_ *part)
     return part->settler;
 }
 
-void log_settler_give(struct nt_settler_ *settler)
+void log_settler_give(struct nt_log *log, struct nt_settler_ *settler)
 {
-    struct nt_layout_settler *shared = settler->shared;
-    shared->position = settler->next;
-    shared->idle_since = nt_now();
-    __atomic_store_n(&shared->state, NT_RING_IDLE, __ATOMIC_RELEASE);
+    if (!settler->limit)
+        settler_mend(&log->map, settler->shared, 0);
+    settler_release(settler->shared, settler->next);
 }
 
 void log_settlers_give_all(struct nt_log *log)
@@ -167,11 +206,8 @@ void log_settlers_give_all(struct nt_log *log)
     for (uint32_t i = 0; i < map->live->settlers && i < map->settler_max; i++) {
         struct nt_layout_settler *shared = &map->settlers[i];
         if (shared->copy == (uint64_t)(uintptr_t)&log_table &&
-            __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) == NT_RING_OWNED) {
-            shared->position = settler_end(map, shared);
-            shared->idle_since = nt_now();
-            __atomic_store_n(&shared->state, NT_RING_IDLE, __ATOMIC_RELEASE);
-        }
+            __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) == NT_RING_OWNED)
+            settler_release(shared, settler_end(map, shared));
     }
 }
 
@@ -275,6 +311,7 @@ void log_settle(struct nt_log *log, struct nt_thread_log_ *part, struct nt_layou
                 const struct log_join *join)
 {
     struct settling settling = { .log = log, .entry = entry, .object = object, .join = join };
+    log_settle_left(log, part, object);
     if (entry->session)
         settling_each(&settling, settling_count);
     settling.needed += join && join->session;

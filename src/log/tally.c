@@ -285,14 +285,18 @@ static bool counting_find(struct counting *counting, const struct log_count *cou
 }
 
 /* Takes the number of the move before anything is counted. */
-static void counting_move_begin(struct counting *counting, uint64_t session)
+static void counting_move_begin(struct counting *counting, const struct log_count *count)
 {
+    if (counting->entry->discipline != NT_SHARED)
+        log_settle_left(counting->log, counting->part, count->object);
+    if (!count->session)
+        return;
     struct nt_settler_ *settler = log_settler(counting->log, counting->part);
     if (settler && log_settle_begin(counting->log, settler, 1, &counting->outermost)) {
         counting->settler = settler;
         counting->number = nt_take_(&settler->next, 1);
     } else {
-        log_settle_none(counting->log, session);
+        log_settle_none(counting->log, count->session);
     }
 }
 
@@ -326,8 +330,8 @@ void log_count(const struct log_count *count)
     nt_time at = count->at;
     uint64_t session = __atomic_load_n(&entry->session, __ATOMIC_RELAXED);
     bool elsewhere = count->in && count->session != session; /* none's sums are what is left: they need no move */
-    if (elsewhere && count->session)
-        counting_move_begin(&counting, count->session);
+    if (elsewhere)
+        counting_move_begin(&counting, count);
     if (elsewhere || count->about)
         session = count->session;
     bool locked = count->object.handle >> 32 & NT_LAYOUT_LOCKED;

@@ -92,7 +92,7 @@ static void rings_give(struct nt_thread_ *seen)
         if (ring && ring->shared && current)
             log_ring_give(ring->shared, ring->cur);
         if (seen->log[i].settler && current)
-            log_settler_give(seen->log[i].settler);
+            log_settler_give(log, seen->log[i].settler);
     }
 }
 
@@ -253,7 +253,7 @@ void log_thread_leave(struct nt_log *log)
     if (ring && ring->shared)
         log_ring_give(ring->shared, ring->cur);
     if (block->seen.log[log->index].settler)
-        log_settler_give(block->seen.log[log->index].settler);
+        log_settler_give(log, block->seen.log[log->index].settler);
     block->seen.log[log->index].settler = NULL;
 }
 
