@@ -43,7 +43,7 @@ struct nt_settler_ {
     uint64_t folded;       /* moves below are in the cells */
     uint32_t groups, mask; /* mask: the smallest 2^n - 1 that is not below groups - 1 */
     uint64_t retry;        /* new cells, or changes, to do without before memory is asked for again */
-    uint64_t spare;
+    uint64_t promised;     /* places of the buffer, to handlers that interrupted a change and are at one */
     unsigned char *extent[NT_LAYOUT_EXTENTS]; /* where group 0 would lie if all were of that extent */
 };
 #define NT_SETTLE_ROOM_ 72u /* moves that may wait; the rest of the buffer is for handlers */

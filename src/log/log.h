@@ -174,7 +174,7 @@ void log_settlers_give_all(struct nt_log *log); /* all that this copy of the lib
 /* A change of session: `needed` moves, or a fold first if there are fewer free. False: there is no room, as in a
    handler that interrupts another change; then nothing may be appended. */
 bool log_settle_begin(struct nt_log *log, struct nt_settler_ *settler, uint32_t needed, bool *ret_outermost);
-void log_settle_end(struct nt_settler_ *settler, bool outermost);
+void log_settle_end(struct nt_settler_ *settler, uint32_t needed, bool outermost);
 /* Ends a change of the object's session that a handler of this thread jumped out of. */
 void log_settle_left(struct nt_log *log, const struct nt_thread_log_ *part, nt_object object);
 struct log_join { /* the last count of a tally, a read, goes to another session than the object's */

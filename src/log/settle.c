@@ -215,24 +215,31 @@ void log_settlers_give_all(struct nt_log *log)
 
 bool log_settle_begin(struct nt_log *log, struct nt_settler_ *settler, uint32_t needed, bool *ret_outermost)
 {
-    uint64_t waiting = settler->next - settler->folded;
     *ret_outermost = settler->limit != 0;
     if (*ret_outermost) {
         __atomic_store_n(&settler->limit, 0, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (waiting + needed > NT_SETTLE_ROOM_)
+        if (settler->next - settler->folded + needed > NT_SETTLE_ROOM_)
             log_cells_fold(log, settler, LOG_MOVES_LEFT);
         return true;
     }
-    /* a handler that interrupted a change: some places are left for those that interrupt this one */
-    return waiting + needed + 8 <= NT_LAYOUT_MOVES;
+    /* a handler that interrupted a change: some places are left for that one, and those that were promised to handlers
+       that this one interrupted */
+    uint64_t promised = nt_take_(&settler->promised, needed) + needed;
+    uint64_t waiting = __atomic_load_n(&settler->next, __ATOMIC_RELAXED) - settler->folded;
+    if (waiting + promised + 8 <= NT_LAYOUT_MOVES)
+        return true;
+    (void)nt_take_(&settler->promised, -(uint64_t)needed);
+    return false;
 }
 
-void log_settle_end(struct nt_settler_ *settler, bool outermost)
+void log_settle_end(struct nt_settler_ *settler, uint32_t needed, bool outermost)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (outermost)
         __atomic_store_n(&settler->limit, settler->folded + NT_SETTLE_ROOM_ - 2, __ATOMIC_RELAXED);
+    else
+        (void)nt_take_(&settler->promised, -(uint64_t)needed);
 }
 
 struct settling {
@@ -327,5 +334,5 @@ void log_settle(struct nt_log *log, struct nt_thread_log_ *part, struct nt_layou
     }
     settling_each(&settling, settling_move);
     if (settling.settler)
-        log_settle_end(settling.settler, settling.outermost);
+        log_settle_end(settling.settler, settling.needed, settling.outermost);
 }

@@ -213,6 +213,65 @@ static void a_change_that_is_left(void **state)
     nt_log_close(the_log);
 }
 
+/* ---- handlers in handlers ---- */
+
+#define KIND_FIRST 100u
+#define KIND_MANY 20u
+
+static nt_object outer, few, many, more;
+
+static void set_more(void)
+{
+    nt_object_session_set(more, 8);
+}
+
+static void set_many(void)
+{
+    const struct nt_settler_ *settler = nt_thread_->log[the_log->index].settler;
+    for (uint32_t i = 10; settler->next - settler->folded < 95; i++) {
+        nt_object_session_set(few, i);
+        nt_object_count(few, NT_WRITE, 1);
+        counted[i]++;
+    }
+    trap_set(entry_of(many), set_more);
+    nt_object_session_set(many, 7);
+}
+
+static void handlers_in_handlers(void **state)
+{
+    (void)state;
+    the_log = test_log(0, 0);
+    memset(counted, 0, sizeof(counted));
+    outer = object_apart("outer");
+    many = object_apart("many");
+    few = test_channel(the_log, "few");
+    more = test_channel(the_log, "more");
+    nt_object_session_set(outer, 1);
+    nt_object_session_set(many, 2);
+    nt_object_session_set(more, 3);
+    nt_object_count(outer, NT_WRITE, 1);
+    counted[1]++;
+    for (uint32_t kind = KIND_FIRST; kind < KIND_FIRST + KIND_MANY; kind++) {
+        nt_object_count(many, kind, 1);
+        nt_object_count(more, kind, 1);
+    }
+    trap_set(entry_of(outer), set_many);
+    nt_object_session_set(outer, 6);
+    trap_end();
+    assert_sums(true);
+    for (int i = 0; i < 3; i++)
+        count_in_all(few);
+    assert_sums(true);
+    struct view view = view_open(nt_log_path(the_log));
+    struct session_sums sums = session_sums(&view);
+    for (uint32_t kind = KIND_FIRST; kind < KIND_FIRST + KIND_MANY; kind++)
+        for (uint32_t i = 2; i <= 3; i++)
+            assert_true(session_was_given(&view, i) || session_sum(&sums, i, kind, false).count == 1);
+    session_sums_fini(&sums);
+    view_close(&view);
+    nt_log_close(the_log);
+}
+
 int main(void)
 {
     if (TEST_TSAN) {
@@ -222,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         log_test(a_thread_that_leaves_a_fold),
         log_test(a_change_that_is_left),
+        log_test(handlers_in_handlers),
     };
     return cmocka_run_group_tests_name("log/settle", tests, NULL, NULL);
 }

@@ -315,7 +315,7 @@ static void counting_move_end(struct counting *counting, const struct log_count 
     if (!shared)
         log_pair_store(settled, moved.after, count->object.handle >> 32 & NT_LAYOUT_LOCKED);
     if (counting->settler)
-        log_settle_end(counting->settler, counting->outermost);
+        log_settle_end(counting->settler, 1, counting->outermost);
 }
 
 /* For shared objects, further kinds, first uses, handlers in an event, threads without a ring, forked children,
