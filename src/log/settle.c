@@ -170,7 +170,8 @@ struct nt_settler_ *log_settler(struct nt_log *log, struct nt_thread_log_ *part)
     if (!part || part->settler)
         return part ? part->settler : NULL;
     struct nt_settler_ *settler = log_thread_settler(log);
-    if (!settler)
+    /* in a child, forked by a handler in the middle of a change that still has to end here */
+    if (!settler || (settler->shared && !settler->limit))
         return NULL;
     if (settler->retry) {
         settler->retry--;
@@ -198,6 +199,7 @@ void log_settler_give(struct nt_log *log, struct nt_settler_ *settler)
     if (!settler->limit)
         settler_mend(&log->map, settler->shared, 0);
     settler_release(settler->shared, settler->next);
+    settler->shared = NULL;
 }
 
 void log_settlers_give_all(struct nt_log *log)

@@ -272,6 +272,48 @@ static void handlers_in_handlers(void **state)
     nt_log_close(the_log);
 }
 
+/* ---- forks ---- */
+
+static pid_t forked;
+
+static void fork_and_change(void)
+{
+    forked = fork();
+    if (forked == 0) {
+        nt_object_session_set(few, 3);
+        nt_object_count(few, NT_WRITE, 1);
+        nt_object_session_set(few, 4);
+    }
+}
+
+static void a_handler_that_forks_in_a_change(void **state)
+{
+    (void)state;
+    the_log = test_log(0, 0);
+    memset(counted, 0, sizeof(counted));
+    outer = object_apart("outer");
+    few = test_channel(the_log, "few");
+    for (int i = 0; i < 5; i++)
+        count_in_all(few);
+    nt_object_session_set(outer, 1);
+    nt_object_count(outer, NT_WRITE, 1);
+    counted[1]++;
+    trap_set(entry_of(outer), fork_and_change);
+    nt_object_session_set(outer, 2);
+    trap_end();
+    if (forked != 0) {
+        assert_child_is_well(forked);
+        assert_sums(false);
+        nt_log_close(the_log);
+        return;
+    }
+    memset(counted, 0, sizeof(counted));
+    counted[3]++;
+    for (int i = 0; i < 3; i++)
+        count_in_all(few);
+    _exit(sums_are_right(true) ? 0 : 1);
+}
+
 int main(void)
 {
     if (TEST_TSAN) {
@@ -282,6 +324,7 @@ int main(void)
         log_test(a_thread_that_leaves_a_fold),
         log_test(a_change_that_is_left),
         log_test(handlers_in_handlers),
+        log_test(a_handler_that_forks_in_a_change),
     };
     return cmocka_run_group_tests_name("log/settle", tests, NULL, NULL);
 }
