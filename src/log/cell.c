@@ -231,8 +231,10 @@ static struct nt_layout_cell *cell_make(struct fold *fold, uint64_t session, nt_
 /* The cell of `older`: there always is one. */
 static struct nt_layout_cell *cell_older(const struct fold *fold, nt_kind kind)
 {
-    uint64_t page = fold->settler->shared->older;
-    struct nt_layout_cell *cells = (struct nt_layout_cell *)(void *)(fold->log->map.settlement + page * NT_LAYOUT_PAGE);
+    const struct nt_settler_ *settler = fold->settler;
+    /* from the buffer on, not from the map: if a handler forked, the map is the parent's now */
+    int64_t pages = (int64_t)settler->shared->older - settler->shared->moves;
+    struct nt_layout_cell *cells = &((struct nt_layout_cell *)(void *)settler->moves)[pages * CELLS];
     if (!cells[kind].state)
         cell_put(&cells[kind], 0, kind, (nt_pair_){ 0, 0 });
     return &cells[kind];

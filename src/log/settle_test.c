@@ -314,6 +314,51 @@ static void a_handler_that_forks_in_a_change(void **state)
     _exit(sums_are_right(true) ? 0 : 1);
 }
 
+static void fork_and_wait(void)
+{
+    forked = fork();
+    if (forked != 0)
+        waitpid(forked, NULL, 0); /* what the child does comes first */
+}
+
+static void a_handler_that_forks_in_a_fold(void **state)
+{
+    (void)state;
+    the_log = test_log(1 << 20, 0);
+    nt_session sessions[SESSIONS];
+    few = test_channel(the_log, "few");
+    nt_object_session_set(few, 1);
+    nt_object_count(few, NT_PING, 1);
+    nt_object_session_set(few, 0);
+    the_log->map.live->settlement_pages = the_log->map.settlement_max; /* no group can be made */
+    for (uint32_t i = 0; i < SESSIONS; i++)
+        sessions[i] = nt_session_new(the_log, NULL, 0);
+    forked = -1;
+    trap_set(the_log->map.sessions, fork_and_wait); /* the first that is given up */
+    for (uint32_t i = 0; i < 10 * SESSIONS; i++) {
+        nt_object_session_set(few, sessions[i % SESSIONS]);
+        nt_object_count(few, NT_WRITE, 1);
+        if (forked == 0)
+            _exit(0);
+    }
+    nt_object_session_set(few, 0);
+    trap_end();
+    assert_true(forked > 0);
+    struct view view = view_open(nt_log_path(the_log));
+    struct session_sums sums = session_sums(&view);
+    uint64_t all = session_sum(&sums, 0, NT_WRITE, true).count;
+    for (uint32_t i = 0; i < SESSIONS; i++)
+        all += session_sum(&sums, sessions[i], NT_WRITE, false).count;
+    assert_int_equal(all, 10 * SESSIONS);
+    const unsigned char *unused = settlement_page(&view, 0);
+    for (uint32_t i = 0; i < NT_LAYOUT_PAGE; i++)
+        assert_int_equal(unused[i], 0); /* the child wrote nothing here */
+    assert_int_equal(session_sum(&sums, 0, NT_WRITE, false).count, 0);
+    session_sums_fini(&sums);
+    view_close(&view);
+    nt_log_close(the_log);
+}
+
 int main(void)
 {
     if (TEST_TSAN) {
@@ -321,10 +366,9 @@ int main(void)
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        log_test(a_thread_that_leaves_a_fold),
-        log_test(a_change_that_is_left),
-        log_test(handlers_in_handlers),
-        log_test(a_handler_that_forks_in_a_change),
+        log_test(a_thread_that_leaves_a_fold),    log_test(a_change_that_is_left),
+        log_test(handlers_in_handlers),           log_test(a_handler_that_forks_in_a_change),
+        log_test(a_handler_that_forks_in_a_fold),
     };
     return cmocka_run_group_tests_name("log/settle", tests, NULL, NULL);
 }
