@@ -320,6 +320,8 @@ static struct state_event object_end(struct nt_log *log, struct nt_layout_object
     if (tally) {
         nt_pair_ sum = log_tally_add(tally, 0, true);
         state.sum = (struct nt_layout_pair){ sum[0], sum[1] };
+        if (entry->discipline != NT_SHARED) /* of no session */
+            log_pair_store(log_settled(map, entry, tally), sum, object.handle >> 32 & NT_LAYOUT_LOCKED);
         tally->last = state.at;
     }
     entry->closed = state.at;

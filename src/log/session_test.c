@@ -80,8 +80,29 @@ static void all_kinds_settle(void **state)
     nt_object_session_set(object, 9);
     for (uint64_t session = 1; session <= 3; session++)
         for (nt_kind kind = 1; kind < 255; kind++)
-            if (kind != NT_OPEN)
-                assert_session(&view, session, kind, 1, session * kind);
+            assert_session(&view, session, kind, 1, session * kind);
+    view_close(&view);
+    nt_log_close(log);
+}
+
+/* That an object was opened and closed is of no session, also where more of these kinds was counted. */
+static void opening_and_closing_is_of_none(void **state)
+{
+    (void)state;
+    nt_log *log = test_log(0, 0);
+    struct view view = view_open(nt_log_path(log));
+    for (nt_kind other = 0; other < 4; other++) { /* the tallies lie in the entry, or in a block */
+        nt_object object = test_channel(log, "x");
+        for (nt_kind kind = 0; kind < other; kind++)
+            nt_object_count(object, 100 + kind, 1);
+        nt_object_session_set(object, 5 + other);
+        nt_object_count(object, NT_OPEN, 10);
+        nt_object_count(object, NT_CLOSE, 20);
+        assert_session(&view, 5 + other, NT_OPEN, 1, 10);
+        nt_object_close(object);
+        assert_session(&view, 5 + other, NT_OPEN, 1, 10);
+        assert_session(&view, 5 + other, NT_CLOSE, 1, 20);
+    }
     view_close(&view);
     nt_log_close(log);
 }
@@ -441,6 +462,7 @@ int main(void)
         log_test(counts_belong_to_the_session_of_the_moment),
         log_test(ids_of_all_sizes),
         log_test(all_kinds_settle),
+        log_test(opening_and_closing_is_of_none),
         log_test(sessions_that_go_with_the_count),
         log_test(a_message_joins),
         log_test(the_first_is_flagged),

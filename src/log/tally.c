@@ -38,13 +38,14 @@ void log_tally_each(const struct log_map *map, const struct nt_layout_object *en
                 fn(arg, block->kind[i], &block->tally[i]);
 }
 
-/* A tally of `open` starts at the one that making the object was. */
-static struct nt_layout_tally *tally_begin(struct nt_layout_tally *tally, uint8_t *slot,
+/* A tally of `open` starts at the one that making the object was, which is of no session. */
+static struct nt_layout_tally *tally_begin(struct nt_layout_tally *tally, struct nt_layout_pair *settled, uint8_t *slot,
                                            const struct nt_layout_object *entry, nt_kind kind)
 {
     memset(tally, 0, sizeof(*tally));
     if (kind == NT_OPEN) {
         tally->sum.count = 1;
+        settled->count = entry->discipline != NT_SHARED;
         tally->last = entry->opened;
     }
     /* release: partners are readers and other threads' quick paths */
@@ -74,7 +75,8 @@ struct nt_layout_tally *log_tally_start(const struct log_tally_place *place, con
                                         nt_kind kind)
 {
     struct nt_layout_tally_block *block = place->block;
-    struct nt_layout_tally *tally = tally_begin(&block->tally[place->number], &block->kind[place->number], entry, kind);
+    int i = place->number;
+    struct nt_layout_tally *tally = tally_begin(&block->tally[i], &block->settled[i], &block->kind[i], entry, kind);
     if (place->link)
         __atomic_store_n(place->link, place->unit, __ATOMIC_RELEASE);
     return tally;
@@ -84,7 +86,7 @@ static struct nt_layout_tally *tally_new(struct log_map *map, struct nt_layout_o
 {
     for (int i = 0; i < 3; i++)
         if (!entry->tally_kind[i])
-            return tally_begin(&entry->tally[i], &entry->tally_kind[i], entry, kind);
+            return tally_begin(&entry->tally[i], &entry->settled[i], &entry->tally_kind[i], entry, kind);
     struct log_tally_place place;
     return log_tally_place(map, entry, &place) ? log_tally_start(&place, entry, kind) : NULL;
 }
