@@ -17,7 +17,7 @@
 
    So for every session, what it had at the beginning <= what is shown <= what it has at the end, or it is marked; where
    nothing moves, that is one number. What no session has is none's: of a program that moves as fast as that, also what
-   was on its way; and then none is marked. */
+   was on its way; and then none is marked, as it is where sums of sessions found no room and went there. */
 #include "source/live/session.h"
 
 #include <errno.h>
@@ -598,7 +598,8 @@ static int none_make(struct live_sessions *sessions)
             error = session_add_sum(sessions, LIVE_SESSION_NO, (uint8_t)kind, *total);
         }
     }
-    sums->sessions[LIVE_SESSION_NO].shaken = sessions->unsure;
+    bool unsettled = live_load64(&live_map_live(sessions->map)->unsettled) != 0; /* it has what found no room */
+    sums->sessions[LIVE_SESSION_NO].shaken = sessions->unsure || unsettled;
     return error;
 }
 

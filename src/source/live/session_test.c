@@ -231,6 +231,30 @@ static void names_parents_and_ends(void **state)
 }
 
 /* A copy may lack pages of zeros. */
+/* Sums for which there is no room go to none, which says so too. */
+static void without_any_room(void **state)
+{
+    (void)state;
+    nt_log *log = test_log(0, 0);
+    struct view view = view_open(nt_log_path(log));
+    struct reader *reader = reader_new(nt_log_path(log));
+    nt_object object = test_channel(log, "x");
+    nt_object_count(object, NT_WRITE, 1);
+    read_all(reader);
+    assert_true(told_of(reader, 0, false)->exact);
+    ((struct nt_layout_live *)(void *)(view.base + NT_LAYOUT_PAGE))->settlement_pages = INT32_MAX;
+    nt_object_session_set(object, 5);
+    nt_object_count(object, NT_WRITE, 10);
+    nt_object_session_set(object, 0);
+    read_all(reader);
+    assert_int_equal(session_sum(&reader->sums, 0, NT_WRITE, false).count, 2);
+    const struct told_session *none = told_of(reader, 0, false);
+    assert_true(none->got && !none->given);
+    reader_free(reader);
+    view_close(&view);
+    nt_log_close(log);
+}
+
 static void read_from_a_copy(void **state)
 {
     (void)state;
@@ -566,6 +590,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         log_test(at_rest),          log_test(beyond_the_room),    log_test(names_parents_and_ends),
+        log_test(at_rest),          log_test(beyond_the_room),    log_test(without_any_room),
         log_test(read_from_a_copy), log_test(left_busy),          log_test(moved_while_read),
         log_test(hostile_tables),   log_test(hostile_entries),    log_test(without_the_regions),
         log_test(killed),           log_test(at_any_instruction),
