@@ -15,7 +15,8 @@ enum {
     NT_EVERSION = 10002,   /* a format version that this build does not read */
     NT_ETRUNCATED = 10003, /* ends before it should */
     NT_EDISABLED = 10004,  /* switched off by NTSCOPE=off */
-    NT_ESYNTAX = 10005     /* text that does not follow its grammar */
+    NT_ESYNTAX = 10005,    /* text that does not follow its grammar */
+    NT_EFORKED = 10006     /* the handle is that of the process that this one was forked from */
 };
 
 #ifdef __cplusplus

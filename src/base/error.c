@@ -22,6 +22,8 @@ const char *nt_error_text(int code)
         return "switched off by NTSCOPE=off";
     case NT_ESYNTAX:
         return "syntax error";
+    case NT_EFORKED:
+        return "made by the process that this one was forked from";
     default:
         break;
     }

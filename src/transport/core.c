@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lock, the driver, timers and what is watched. One thread at a time drives: the one that waits for a delivery does
+   it itself, so that a message costs no hand-off; the others wait for it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "transport/core.h"
+
+#define EVENTS 64
+
+uint64_t transport_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static struct timespec timespec_of(uint64_t time)
+{
+    return (struct timespec){ (time_t)(time / UINT64_C(1000000000)), (long)(time % UINT64_C(1000000000)) };
+}
+
+/* ---- The lock ---- */
+
+bool transport_is_forked(const struct nt_transport *transport)
+{
+    return !*transport->alive;
+}
+
+bool transport_enter(struct nt_transport *transport)
+{
+    if (transport_is_forked(transport)) {
+        return false;
+    }
+    pthread_mutex_lock(&transport->lock);
+    return true;
+}
+
+void transport_leave(struct nt_transport *transport)
+{
+    pthread_mutex_unlock(&transport->lock);
+}
+
+static int alive_page(struct nt_transport *transport)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        return -ENOMEM;
+    }
+    transport->alive = page;
+    *transport->alive = 1;
+    return madvise(page, size, MADV_WIPEONFORK) == 0 ? 0 : -errno;
+}
+
+/* ---- Watching ---- */
+
+int transport_watch_set(struct nt_transport *transport, struct transport_watch *watch, int fd, uint32_t events)
+{
+    struct epoll_event event = { .events = events, .data.ptr = watch };
+    if (watch->fd == fd && watch->events == events) {
+        return 0;
+    }
+    if (epoll_ctl(transport->poll, watch->fd == fd ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0) {
+        return -errno;
+    }
+    watch->fd = fd;
+    watch->events = events;
+    return 0;
+}
+
+void transport_watch_clear(struct nt_transport *transport, struct transport_watch *watch)
+{
+    if (watch->fd >= 0) {
+        (void)epoll_ctl(transport->poll, EPOLL_CTL_DEL, watch->fd, NULL);
+        watch->fd = -1;
+    }
+}
+
+static void bury_all(struct nt_transport *transport)
+{
+    while (transport->graves != NULL) {
+        struct transport_grave *grave = transport->graves;
+        transport->graves = grave->next;
+        grave->bury(grave);
+    }
+}
+
+void transport_bury(struct nt_transport *transport, struct transport_grave *grave)
+{
+    if (!transport->driven) {
+        grave->bury(grave);
+        return;
+    }
+    grave->next = transport->graves;
+    transport->graves = grave;
+}
+
+/* ---- Timers ---- */
+
+static void timer_arm(struct nt_transport *transport)
+{
+    uint64_t due = 0;
+    const struct transport_timer *timer;
+    DL_FOREACH(transport->timers, timer)
+    {
+        due = due == 0 || timer->due < due ? timer->due : due;
+    }
+    if (due != transport->armed) {
+        struct itimerspec when = { .it_value = timespec_of(due) };
+        (void)timerfd_settime(transport->timer, TFD_TIMER_ABSTIME, &when, NULL);
+        transport->armed = due;
+    }
+}
+
+void transport_timer_clear(struct nt_transport *transport, struct transport_timer *timer)
+{
+    if (timer->due != 0) { /* what the timerfd is set to may stay: it comes too early then, and nothing is due */
+        DL_DELETE(transport->timers, timer);
+        timer->due = 0;
+    }
+}
+
+void transport_timer_set(struct nt_transport *transport, struct transport_timer *timer, uint64_t due)
+{
+    transport_timer_clear(transport, timer);
+    timer->due = due != 0 ? due : 1;
+    DL_APPEND(transport->timers, timer);
+    if (transport->armed == 0 || timer->due < transport->armed) {
+        timer_arm(transport);
+    }
+}
+
+static void timers_fire(struct transport_watch *watch, uint32_t events)
+{
+    struct nt_transport *transport = (struct nt_transport *)(void *)((char *)watch -
+                                                                     offsetof(struct nt_transport, timer_watch));
+    uint64_t count, now = transport_now();
+    (void)events;
+    if (read(transport->timer, &count, sizeof count) < 0 && errno != EAGAIN) {
+        return;
+    }
+    transport->armed = 0;
+    for (struct transport_timer *timer = transport->timers, *next; timer != NULL; timer = next) {
+        next = timer->next;
+        if (timer->due <= now) {
+            transport_timer_clear(transport, timer);
+            timer->fire(timer);
+            next = transport->timers; /* it may have changed any other */
+        }
+    }
+    timer_arm(transport);
+}
+
+/* ---- Driving ---- */
+
+static void woken(struct transport_watch *watch, uint32_t events)
+{
+    struct nt_transport *transport = (struct nt_transport *)(void *)((char *)watch -
+                                                                     offsetof(struct nt_transport, wake_watch));
+    uint64_t count;
+    (void)events;
+    if (read(transport->wake, &count, sizeof count) == (ssize_t)sizeof count) {
+        transport->woken = false;
+    }
+}
+
+static void wake(struct nt_transport *transport)
+{
+    static const uint64_t one = 1;
+    if (!transport->woken && write(transport->wake, &one, sizeof one) == (ssize_t)sizeof one) {
+        transport->woken = true;
+    }
+}
+
+void transport_changed(struct nt_transport *transport)
+{
+    if (transport->waiting > 0) {
+        pthread_cond_broadcast(&transport->changed);
+    }
+    if (transport->blocked) {
+        wake(transport);
+    }
+}
+
+static int milliseconds_to(uint64_t deadline)
+{
+    if (deadline == 0 || deadline == TRANSPORT_NEVER) {
+        return deadline == 0 ? 0 : -1;
+    }
+    uint64_t now = transport_now();
+    uint64_t left = deadline > now ? (deadline - now + TRANSPORT_MS - 1) / TRANSPORT_MS : 0;
+    return left < INT32_MAX ? (int)left : INT32_MAX;
+}
+
+/* Locked, and again when it returns; the caller is the driver. */
+static void drive(struct nt_transport *transport, uint64_t deadline)
+{
+    struct epoll_event events[EVENTS];
+    int timeout = milliseconds_to(deadline);
+    transport->driven = true;
+    transport->blocked = timeout != 0;
+    transport_leave(transport);
+    int count = epoll_wait(transport->poll, events, EVENTS, timeout);
+    pthread_mutex_lock(&transport->lock);
+    transport->blocked = false;
+    for (int i = 0; i < count; i++) {
+        struct transport_watch *watch = events[i].data.ptr;
+        if (watch->fd >= 0) {
+            watch->ready(watch, events[i].events);
+        }
+    }
+    bury_all(transport);
+    transport->driven = false;
+    transport->drives++;
+    if (transport->waiting > 0) {
+        pthread_cond_broadcast(&transport->changed);
+    }
+    if (transport->helper_dozes) {
+        pthread_cond_signal(&transport->idle);
+    }
+}
+
+void transport_turn(struct nt_transport *transport, uint64_t deadline)
+{
+    if (!transport->driven) {
+        drive(transport, deadline);
+        return;
+    }
+    if (deadline == 0) { /* somebody drives already */
+        return;
+    }
+    transport->waiting++;
+    if (deadline == TRANSPORT_NEVER) {
+        pthread_cond_wait(&transport->changed, &transport->lock);
+    } else {
+        struct timespec until = timespec_of(deadline);
+        pthread_cond_timedwait(&transport->changed, &transport->lock, &until);
+    }
+    transport->waiting--;
+}
+
+/* ---- The helper: drives what nobody else does ---- */
+
+#define TICK (4 * TRANSPORT_MS)
+#define AWAKE (1000 * TRANSPORT_MS) /* how long it keeps ticking after somebody drove */
+
+static void tick(struct nt_transport *transport)
+{
+    struct timespec until = timespec_of(transport_now() + TICK);
+    pthread_cond_timedwait(&transport->idle, &transport->lock, &until);
+}
+
+/* Nobody drove for long: it is told when there is something, and leaves it to others for a tick. */
+static void helper_watch(struct nt_transport *transport)
+{
+    struct epoll_event event;
+    int poll = transport->poll, own = epoll_create1(EPOLL_CLOEXEC);
+    if (own < 0) {
+        tick(transport);
+        return;
+    }
+    event = (struct epoll_event){ .events = EPOLLIN };
+    transport_leave(transport);
+    if (epoll_ctl(own, EPOLL_CTL_ADD, poll, &event) == 0) {
+        (void)epoll_wait(own, &event, 1, -1);
+    }
+    close(own);
+    pthread_mutex_lock(&transport->lock);
+}
+
+static void *helper_main(void *arg)
+{
+    struct nt_transport *transport = arg;
+    uint64_t seen = 0, since = transport_now();
+    pthread_mutex_lock(&transport->lock);
+    while (!transport->helper_stops) {
+        uint64_t now = transport_now();
+        if (transport->driven || transport->drives != seen) {
+            if (transport->drives != seen) {
+                since = now;
+            }
+            seen = transport->drives;
+            if (transport->driven &&
+                now - since > AWAKE) { /* whoever it is waits in the kernel, and takes what comes */
+                transport->helper_dozes = true;
+                pthread_cond_wait(&transport->idle, &transport->lock);
+                transport->helper_dozes = false;
+            } else {
+                tick(transport);
+            }
+            continue;
+        }
+        if (now - since > AWAKE) {
+            helper_watch(transport);
+            seen = transport->drives;
+            tick(transport);
+            if (transport->driven || transport->drives != seen || transport->helper_stops) {
+                continue;
+            }
+        }
+        drive(transport, 0);
+        seen = transport->drives;
+        if (now - since <= AWAKE) {
+            tick(transport);
+        }
+    }
+    transport_leave(transport);
+    return NULL;
+}
+
+static int helper_start(struct nt_transport *transport)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&transport->helper, NULL, helper_main, transport);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    transport->helper_runs = error == 0;
+    return -error;
+}
+
+static void helper_stop(struct nt_transport *transport)
+{
+    if (!transport->helper_runs) {
+        return;
+    }
+    pthread_mutex_lock(&transport->lock);
+    transport->helper_stops = true;
+    pthread_cond_signal(&transport->idle);
+    wake(transport);
+    transport_leave(transport);
+    pthread_join(transport->helper, NULL);
+    transport->helper_runs = false;
+}
+
+/* ---- Transports ---- */
+
+static int core_init(struct nt_transport *transport)
+{
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&transport->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&transport->changed, &attributes);
+    pthread_cond_init(&transport->idle, &attributes);
+    pthread_condattr_destroy(&attributes);
+    transport->poll = epoll_create1(EPOLL_CLOEXEC);
+    transport->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    transport->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    transport->wake_watch = (struct transport_watch){ .fd = -1, .ready = woken };
+    transport->timer_watch = (struct transport_watch){ .fd = -1, .ready = timers_fire };
+    int error = alive_page(transport);
+    if (error == 0 && (transport->poll < 0 || transport->wake < 0 || transport->timer < 0)) {
+        error = -EMFILE;
+    }
+    if (error == 0) {
+        error = transport_watch_set(transport, &transport->wake_watch, transport->wake, EPOLLIN);
+    }
+    return error == 0 ? transport_watch_set(transport, &transport->timer_watch, transport->timer, EPOLLIN) : error;
+}
+
+static void core_free(struct nt_transport *transport)
+{
+    int descriptors[] = { transport->poll, transport->wake, transport->timer };
+    transport->backend->fini(transport);
+    for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
+        if (descriptors[i] >= 0) {
+            close(descriptors[i]);
+        }
+    }
+    pthread_cond_destroy(&transport->changed);
+    pthread_cond_destroy(&transport->idle);
+    pthread_mutex_destroy(&transport->lock);
+    if (transport->alive != NULL) {
+        munmap((void *)(uintptr_t)transport->alive, (size_t)sysconf(_SC_PAGESIZE));
+    }
+    free(transport);
+}
+
+int transport_new(const struct transport_backend *backend, const struct nt_transport_options *options,
+                  struct nt_transport **ret_transport)
+{
+    struct nt_transport *transport = calloc(1, backend->transport_size);
+    if (transport == NULL) {
+        return -ENOMEM;
+    }
+    transport->backend = backend;
+    transport->options = *options;
+    transport->faults = options->faults != NULL ? *options->faults : (struct nt_transport_faults){ 0 };
+    atomic_init(&transport->users, 1);
+    atomic_init(&transport->refs, 1);
+    int error = core_init(transport);
+    if (error == 0) {
+        error = backend->open(transport);
+    }
+    if (error == 0 && backend->helper) {
+        error = helper_start(transport);
+    }
+    if (error != 0) {
+        core_free(transport);
+        return error;
+    }
+    *ret_transport = transport;
+    return 0;
+}
+
+void transport_ref(struct nt_transport *transport)
+{
+    atomic_fetch_add_explicit(&transport->refs, 1, memory_order_relaxed);
+}
+
+/* The last one is never given back by the helper: it has ended then. */
+void transport_unref(struct nt_transport *take_transport)
+{
+    if (atomic_fetch_sub_explicit(&take_transport->refs, 1, memory_order_acq_rel) == 1) {
+        core_free(take_transport);
+    }
+}
+
+nt_transport *nt_transport_ref(nt_transport *transport)
+{
+    if (!transport_is_forked(transport)) {
+        atomic_fetch_add_explicit(&transport->users, 1, memory_order_relaxed);
+    }
+    return transport;
+}
+
+void nt_transport_close(nt_transport *transport)
+{
+    if (!transport_enter(transport)) {
+        return;
+    }
+    bool first = !transport->closed;
+    transport->closed = true;
+    uint64_t until = transport_now() + transport->options.flush_timeout_ms * TRANSPORT_MS;
+    while (transport->endpoints != NULL) {
+        endpoint_shut(transport->endpoints);
+    }
+    if (first) {
+        transport->backend->close(transport);
+    }
+    transport_changed(transport);
+    while (!transport->backend->flushed(transport) && transport_now() < until) {
+        transport_turn(transport, until);
+    }
+    transport_leave(transport);
+    if (first) {
+        helper_stop(transport);
+    }
+}
+
+void nt_transport_unref(nt_transport *take_transport)
+{
+    if (take_transport == NULL || transport_is_forked(take_transport) ||
+        atomic_fetch_sub_explicit(&take_transport->users, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    nt_transport_close(take_transport);
+    transport_unref(take_transport);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sockets: what waits to be sent, and how one ends so that nothing of it is lost. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/tcp/tcp.h"
+
+#define PARTS 64
+
+static void socket_ready(struct transport_watch *watch, uint32_t events);
+static void socket_late(struct transport_timer *timer);
+
+static void socket_bury(struct transport_grave *grave)
+{
+    struct tcp_socket *socket = (struct tcp_socket *)(void *)grave;
+    free(socket->out);
+    free(socket->greeting);
+    free(socket);
+}
+
+struct tcp_socket *socket_new(struct tcp *tcp, int take_fd, enum tcp_role role)
+{
+    struct tcp_socket *socket = calloc(1, sizeof *socket);
+    if (socket == NULL) {
+        close(take_fd);
+        return NULL;
+    }
+    socket->tcp = tcp;
+    socket->role = role;
+    socket->grave.bury = socket_bury;
+    socket->watch = (struct transport_watch){ .fd = -1, .ready = socket_ready };
+    socket->timer.fire = socket_late;
+    if (transport_watch_set(&tcp->core, &socket->watch, take_fd, role == SOCKET_OUTGOING ? EPOLLOUT : EPOLLIN) != 0) {
+        close(take_fd);
+        free(socket);
+        return NULL;
+    }
+    return socket;
+}
+
+void socket_close(struct tcp_socket *take_socket)
+{
+    struct tcp_socket *socket = take_socket;
+    if (socket == NULL) {
+        return;
+    }
+    struct tcp *tcp = socket->tcp;
+    int fd = socket->watch.fd;
+    transport_timer_clear(&tcp->core, &socket->timer);
+    transport_watch_clear(&tcp->core, &socket->watch);
+    close(fd);
+    nt_delivery_unref(socket->body);
+    socket->body = NULL;
+    if (socket->role == SOCKET_INCOMING) {
+        DL_DELETE(tcp->pending, socket);
+        tcp->pending_count--;
+    } else if (socket->role == SOCKET_ENDING) {
+        DL_DELETE(tcp->ending, socket);
+        transport_changed(&tcp->core);
+    }
+    transport_bury(&tcp->core, &socket->grave);
+}
+
+void socket_end(struct tcp_socket *take_socket)
+{
+    struct tcp_socket *socket = take_socket;
+    struct tcp *tcp = socket->tcp;
+    if (socket->role == SOCKET_INCOMING) {
+        DL_DELETE(tcp->pending, socket);
+        tcp->pending_count--;
+    }
+    nt_delivery_unref(socket->body);
+    socket->body = NULL;
+    socket->role = SOCKET_ENDING;
+    socket->peer = NULL;
+    socket->paused = false;
+    DL_APPEND(tcp->ending, socket);
+    transport_timer_set(&tcp->core, &socket->timer,
+                        transport_now() + tcp->core.options.flush_timeout_ms * TRANSPORT_MS);
+    if (socket_flush(socket) != 0 || socket_watch(socket) != 0) {
+        socket_close(socket);
+    }
+}
+
+static void socket_late(struct transport_timer *timer)
+{
+    struct tcp_socket *socket = (struct tcp_socket *)(void *)((char *)timer - offsetof(struct tcp_socket, timer));
+    socket_close(socket);
+}
+
+size_t socket_waiting(const struct tcp_socket *socket)
+{
+    return socket->out_size - socket->out_at;
+}
+
+int socket_watch(struct tcp_socket *socket)
+{
+    uint32_t events = socket->paused ? 0 : EPOLLIN;
+    if (socket_waiting(socket) > 0) {
+        events |= EPOLLOUT;
+    }
+    return transport_watch_set(&socket->tcp->core, &socket->watch, socket->watch.fd, events);
+}
+
+void socket_options(const struct tcp *tcp, int fd)
+{
+    static const int on = 1;
+    unsigned timeout = tcp->core.options.user_timeout_ms;
+    if (!(tcp->core.options.flags & NT_TRANSPORT_DELAY)) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    if (tcp->core.options.flags & NT_TRANSPORT_KEEPALIVE) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    }
+    if (timeout != 0) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+    }
+}
+
+/* ---- Sending ---- */
+
+static int out_append(struct tcp_socket *socket, const void *bytes, size_t size)
+{
+    size_t waiting = socket_waiting(socket);
+    if (socket->out_room - socket->out_size < size) {
+        size_t room = socket->out_room != 0 ? socket->out_room : 4096;
+        while (room < waiting + size) {
+            room *= 2;
+        }
+        uint8_t *out = malloc(room);
+        if (out == NULL) {
+            return -ENOMEM;
+        }
+        if (waiting > 0) {
+            memcpy(out, socket->out + socket->out_at, waiting);
+        }
+        free(socket->out);
+        socket->out = out;
+        socket->out_room = room;
+        socket->out_at = 0;
+        socket->out_size = waiting;
+    }
+    memcpy(socket->out + socket->out_size, bytes, size);
+    socket->out_size += size;
+    return 0;
+}
+
+/* How many bytes the system took; 0: none now; or -errno. */
+static ssize_t send_some(const struct tcp_socket *socket, struct iovec *parts, size_t count)
+{
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
+    ssize_t sent;
+    do {
+        sent = sendmsg(socket->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (sent < 0 && errno == EINTR);
+    if (sent < 0) {
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 0 : -errno;
+    }
+    return sent;
+}
+
+/* Passes over `sent` bytes of the parts: where to go on. */
+static int parts_skip(const struct iovec *parts, int count, int at, size_t *offset, size_t sent)
+{
+    for (; at < count && sent >= parts[at].iov_len - *offset; at++, *offset = 0) {
+        sent -= parts[at].iov_len - *offset;
+    }
+    *offset += sent;
+    return at;
+}
+
+static size_t parts_gather(const struct iovec *parts, int count, int at, size_t offset, struct iovec *batch,
+                           size_t *ret_size)
+{
+    size_t used = 0, size = 0;
+    for (; at < count && used < PARTS; at++, offset = 0) {
+        if (parts[at].iov_len > offset) {
+            batch[used].iov_base = (uint8_t *)parts[at].iov_base + offset;
+            batch[used++].iov_len = parts[at].iov_len - offset;
+            size += parts[at].iov_len - offset;
+        }
+    }
+    *ret_size = size;
+    return used;
+}
+
+int socket_send(struct tcp_socket *socket, const struct iovec *parts, int count)
+{
+    int at = 0, error = 0;
+    size_t offset = 0;
+    bool stuck = socket_waiting(socket) > 0;
+    while (!stuck && at < count) {
+        struct iovec batch[PARTS];
+        size_t size, used = parts_gather(parts, count, at, offset, batch, &size);
+        if (used == 0) {
+            return 0;
+        }
+        ssize_t sent = send_some(socket, batch, used);
+        if (sent < 0) {
+            return (int)sent;
+        }
+        stuck = (size_t)sent < size;
+        at = parts_skip(parts, count, at, &offset, (size_t)sent);
+    }
+    for (; at < count && error == 0; at++, offset = 0) {
+        if (parts[at].iov_len > offset) {
+            error = out_append(socket, (const uint8_t *)parts[at].iov_base + offset, parts[at].iov_len - offset);
+        }
+    }
+    return error == 0 && stuck ? socket_watch(socket) : error;
+}
+
+int socket_flush(struct tcp_socket *socket)
+{
+    while (socket_waiting(socket) > 0) {
+        struct iovec part = { socket->out + socket->out_at, socket_waiting(socket) };
+        ssize_t sent = send_some(socket, &part, 1);
+        if (sent < 0) {
+            return (int)sent;
+        }
+        socket->out_at += (size_t)sent;
+        if ((size_t)sent < part.iov_len) {
+            return 0;
+        }
+    }
+    socket->out_at = socket->out_size = 0;
+    if (socket->out_room > 65536) { /* a socket that was stuck once need not keep that */
+        free(socket->out);
+        socket->out = NULL;
+        socket->out_room = 0;
+    }
+    if (socket->role == SOCKET_ENDING && !socket->shut) {
+        socket->shut = true;
+        (void)shutdown(socket->watch.fd, SHUT_WR);
+        transport_changed(&socket->tcp->core);
+    }
+    return 0;
+}
+
+/* ---- Ready ---- */
+
+static void ending_ready(struct tcp_socket *socket)
+{
+    struct tcp *tcp = socket->tcp;
+    ssize_t got;
+    int turns = 16;
+    do {
+        got = recv(socket->watch.fd, tcp->scratch, TCP_SCRATCH, MSG_DONTWAIT);
+    } while ((got > 0 && --turns > 0) || (got < 0 && errno == EINTR));
+    if (got == 0 || (got < 0 && errno != EAGAIN)) {
+        socket_close(socket);
+    }
+}
+
+static void bundle_ready(struct tcp_socket *socket, uint32_t events)
+{
+    struct tcp_peer *peer = socket->peer;
+    if (events & EPOLLOUT) {
+        int error = socket_flush(socket);
+        if (error == 0) {
+            error = socket_watch(socket);
+        }
+        if (error != 0) {
+            bundle_lose(peer, strerrordesc_np(-error));
+            return;
+        }
+        bundle_flushed(peer);
+    }
+    if (socket->watch.fd >= 0 && socket->role == SOCKET_BUNDLE && events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+        bundle_read(socket);
+    }
+}
+
+static void socket_ready(struct transport_watch *watch, uint32_t events)
+{
+    struct tcp_socket *socket = (struct tcp_socket *)(void *)((char *)watch - offsetof(struct tcp_socket, watch));
+    switch (socket->role) {
+    case SOCKET_INCOMING:
+        incoming_ready(socket);
+        break;
+    case SOCKET_OUTGOING:
+        dial_ready(socket);
+        break;
+    case SOCKET_BUNDLE:
+        bundle_ready(socket, events);
+        break;
+    case SOCKET_PARKED: /* not read from: it is gone */
+        socket->peer->parked = NULL;
+        socket_close(socket);
+        break;
+    case SOCKET_ENDING:
+        if (events & EPOLLOUT && (socket_flush(socket) != 0 || socket_watch(socket) != 0)) {
+            socket_close(socket);
+            return;
+        }
+        ending_ready(socket);
+        break;
+    }
+}
