@@ -102,7 +102,9 @@ typedef struct nt_transport_options {
     uint64_t max_peer;                 /* bytes that may wait, each way, a peer; default: 64 MiB */
     uint64_t max_transport;            /* bytes that may wait to be received, all peers; default: 256 MiB */
     const nt_transport_faults *faults; /* memory */
-    uint32_t reserved[6];              /* zero */
+    uint32_t gather_us; /* tcp: how long small messages of a burst (many, with nothing received in between) may wait to
+                            leave together; default: 200; UINT32_MAX: not at all */
+    uint32_t reserved[5]; /* zero */
 } nt_transport_options;
 #define NT_TRANSPORT_OPTIONS_INIT            \
     {                                        \

@@ -40,6 +40,11 @@ struct transport_backend {
     int (*send)(struct nt_connection *connection, const struct iovec *parts, int count, size_t size);
     /* Whether so little waits to leave that a sender that waits should go on. */
     bool (*has_room)(const struct transport_peer *peer);
+    /* Sends what was gathered before `since`, ns. Returns when the oldest of the rest was, 0: there is none. May be
+       NULL. */
+    uint64_t (*flush)(struct nt_transport *transport, uint64_t since);
+    /* Something came without asking the system what is ready: looks at whoever was heard of last. May be NULL. */
+    bool (*quick)(struct nt_transport *transport);
     /* Was open, and is not any more. */
     void (*connection_close)(struct nt_connection *connection);
     /* So many deliveries were received that there is room for more. */

@@ -228,10 +228,34 @@ static void drive(struct nt_transport *transport, uint64_t deadline)
     }
 }
 
+/* Whoever was heard of last is often who is heard of next: that is asked first, every other time at most. */
+static bool drive_quick(struct nt_transport *transport)
+{
+    if (transport->backend->quick == NULL || transport->drives % 8 == 0) {
+        return false;
+    }
+    transport->driven = true;
+    bool came = transport->backend->quick(transport);
+    bury_all(transport);
+    transport->driven = false;
+    transport->drives += came;
+    return came;
+}
+
+static void send_gathered(struct nt_transport *transport)
+{
+    if (transport->gathers) {
+        (void)transport->backend->flush(transport, TRANSPORT_NEVER);
+    }
+}
+
 void transport_turn(struct nt_transport *transport, uint64_t deadline)
 {
+    send_gathered(transport);
     if (!transport->driven) {
-        drive(transport, deadline);
+        if (deadline != 0 || !drive_quick(transport)) {
+            drive(transport, deadline);
+        }
         return;
     }
     if (deadline == 0) { /* somebody drives already */
@@ -251,10 +275,26 @@ void transport_turn(struct nt_transport *transport, uint64_t deadline)
 
 #define TICK (4 * TRANSPORT_MS)
 #define AWAKE (1000 * TRANSPORT_MS) /* how long it keeps ticking after somebody drove */
+#define US UINT64_C(1000)
+
+void transport_gather(struct nt_transport *transport, uint64_t now)
+{
+    transport->gathered = now;
+    if (transport->gathers) {
+        return;
+    }
+    transport->gathers = true;
+    if (transport->helper_watches) {
+        wake(transport);
+    } else {
+        pthread_cond_signal(&transport->idle);
+    }
+}
 
 static void tick(struct nt_transport *transport)
 {
-    struct timespec until = timespec_of(transport_now() + TICK);
+    uint64_t pause = transport->gathers ? transport->options.gather_us * US : TICK;
+    struct timespec until = timespec_of(transport_now() + (pause < TICK ? pause : TICK));
     pthread_cond_timedwait(&transport->idle, &transport->lock, &until);
 }
 
@@ -268,48 +308,81 @@ static void helper_watch(struct nt_transport *transport)
         return;
     }
     event = (struct epoll_event){ .events = EPOLLIN };
+    transport->helper_watches = true;
     transport_leave(transport);
     if (epoll_ctl(own, EPOLL_CTL_ADD, poll, &event) == 0) {
         (void)epoll_wait(own, &event, 1, -1);
     }
     close(own);
     pthread_mutex_lock(&transport->lock);
+    transport->helper_watches = false;
+}
+
+/* What was gathered goes when its time is up; nothing was for a while: it need not be looked after. */
+static void helper_flush(struct nt_transport *transport, uint64_t now)
+{
+    if (transport->gathers && transport->backend->flush(transport, now - transport->options.gather_us * US / 2) == 0 &&
+        now - transport->gathered > TICK) {
+        transport->gathers = false;
+    }
+}
+
+struct helping {
+    uint64_t seen, since; /* drives, and when somebody else drove last */
+    uint64_t ticked;
+};
+
+/* Somebody drives, or did a tick ago. */
+static void helper_wait(struct nt_transport *transport, struct helping *helping, uint64_t now)
+{
+    if (transport->drives != helping->seen) {
+        helping->since = now;
+        helping->seen = transport->drives;
+    }
+    if (transport->driven && now - helping->since > AWAKE && !transport->gathers) {
+        transport->helper_dozes = true; /* whoever it is waits in the kernel, and takes what comes */
+        pthread_cond_wait(&transport->idle, &transport->lock);
+        transport->helper_dozes = false;
+    } else {
+        tick(transport);
+    }
+}
+
+static void helper_drive(struct nt_transport *transport, struct helping *helping, uint64_t now)
+{
+    if (now - helping->ticked < TICK) { /* it only looked after what is gathered */
+        tick(transport);
+        return;
+    }
+    helping->ticked = now;
+    if (now - helping->since > AWAKE && !transport->gathers) {
+        helper_watch(transport);
+        helping->seen = transport->drives;
+        tick(transport);
+        if (transport->driven || transport->drives != helping->seen || transport->helper_stops) {
+            return;
+        }
+        helping->ticked = 0;
+    }
+    drive(transport, 0);
+    helping->seen = transport->drives;
+    if (helping->ticked != 0) {
+        tick(transport);
+    }
 }
 
 static void *helper_main(void *arg)
 {
     struct nt_transport *transport = arg;
-    uint64_t seen = 0, since = transport_now();
+    struct helping helping = { .since = transport_now() };
     pthread_mutex_lock(&transport->lock);
     while (!transport->helper_stops) {
         uint64_t now = transport_now();
-        if (transport->driven || transport->drives != seen) {
-            if (transport->drives != seen) {
-                since = now;
-            }
-            seen = transport->drives;
-            if (transport->driven &&
-                now - since > AWAKE) { /* whoever it is waits in the kernel, and takes what comes */
-                transport->helper_dozes = true;
-                pthread_cond_wait(&transport->idle, &transport->lock);
-                transport->helper_dozes = false;
-            } else {
-                tick(transport);
-            }
-            continue;
-        }
-        if (now - since > AWAKE) {
-            helper_watch(transport);
-            seen = transport->drives;
-            tick(transport);
-            if (transport->driven || transport->drives != seen || transport->helper_stops) {
-                continue;
-            }
-        }
-        drive(transport, 0);
-        seen = transport->drives;
-        if (now - since <= AWAKE) {
-            tick(transport);
+        helper_flush(transport, now);
+        if (transport->driven || transport->drives != helping.seen) {
+            helper_wait(transport, &helping, now);
+        } else {
+            helper_drive(transport, &helping, now);
         }
     }
     transport_leave(transport);

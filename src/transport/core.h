@@ -61,9 +61,11 @@ struct nt_transport {
     uint64_t bundles;              /* the last id given */
     uint64_t held;                 /* bytes that wait to be received */
     uint64_t drives;               /* how often somebody drove */
+    uint64_t takes;                /* how often somebody asked for a delivery */
+    uint64_t gathered;             /* when something was gathered last */
     uint32_t waiting;              /* threads that wait for `changed` */
     volatile unsigned char *alive; /* a page that a fork wipes */
-    bool closed, driven, blocked, woken, helper_runs, helper_stops, helper_dozes;
+    bool closed, driven, blocked, woken, gathers, helper_runs, helper_stops, helper_dozes, helper_watches;
     pthread_t helper;
 };
 
@@ -152,6 +154,8 @@ void transport_ref(struct nt_transport *transport);
 void transport_unref(struct nt_transport *take_transport);
 /* Locked: one turn of waiting, at most until the deadline: drives, or waits for who drives. */
 void transport_turn(struct nt_transport *transport, uint64_t deadline);
+/* Locked: something waits to be sent by the backend's `flush` within gather_us. */
+void transport_gather(struct nt_transport *transport, uint64_t now);
 /* Locked: something that another thread may wait for has changed. */
 void transport_changed(struct nt_transport *transport);
 

@@ -186,6 +186,7 @@ int nt_endpoint_receive(nt_endpoint *endpoint, int timeout_ms, nt_delivery **ret
         return -NT_EFORKED;
     }
     endpoint->receiving++;
+    transport->takes++;
     int result = receive(endpoint, deadline, ret_delivery);
     endpoint->receiving--;
     endpoint_signal(endpoint);

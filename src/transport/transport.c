@@ -34,6 +34,7 @@ static void options_fill(struct nt_transport_options *options)
     options->probe_timeout_ms = or_default(options->probe_timeout_ms, 10000);
     options->flush_timeout_ms = or_default(options->flush_timeout_ms, 1000);
     options->max_address = or_default(options->max_address, 1024);
+    options->gather_us = or_default(options->gather_us, 200);
     options->max_message = options->max_message != 0 ? options->max_message : 64u << 20;
     options->max_peer = options->max_peer != 0 ? options->max_peer : 64u << 20;
     options->max_transport = options->max_transport != 0 ? options->max_transport : 256u << 20;

@@ -121,6 +121,14 @@ void bundle_lose(struct tcp_peer *peer, const char *text)
     peer_unref(&peer->core);
 }
 
+void bundle_send_gathered(struct tcp_socket *socket)
+{
+    int error = socket_send(socket, NULL, 0);
+    if (error != 0) {
+        bundle_lose(socket->peer, strerrordesc_np(-error));
+    }
+}
+
 /* Both ends know that nothing is open. */
 static void bundle_close(struct tcp_peer *peer, bool reply)
 {
@@ -460,8 +468,9 @@ static bool is_full(struct tcp_peer *peer)
     return peer->core.full;
 }
 
-void bundle_read(struct tcp_socket *socket)
+bool bundle_read(struct tcp_socket *socket)
 {
+    bool came = false;
     struct tcp_peer *peer = socket->peer;
     uint8_t *scratch = socket->tcp->scratch + WIRE_HEAD_MAX;
     peer_ref(&peer->core);
@@ -475,10 +484,13 @@ void bundle_read(struct tcp_socket *socket)
             break;
         }
         peer->heard = transport_now();
+        socket->tcp->hot = socket;
+        came = true;
         take_bytes(socket, scratch, (size_t)got);
         if (peer->socket != socket || is_full(peer) || (size_t)got < room) {
             break;
         }
     }
     peer_unref(&peer->core);
+    return came;
 }

@@ -12,6 +12,10 @@
 #include "transport/tcp/tcp.h"
 
 #define PARTS 64
+#define BURST 8u                 /* messages after which they are gathered */
+#define BURST_NS UINT64_C(20000) /* between two of them, at most */
+#define GATHER_MESSAGE 4096u     /* bytes: longer ones are not gathered */
+#define GATHER (64u << 10)       /* bytes that leave at once */
 
 static void socket_ready(struct transport_watch *watch, uint32_t events);
 static void socket_late(struct transport_timer *timer);
@@ -44,6 +48,15 @@ struct tcp_socket *socket_new(struct tcp *tcp, int take_fd, enum tcp_role role)
     return socket;
 }
 
+static void gather_end(struct tcp_socket *socket)
+{
+    if (socket->gathers) {
+        DL_DELETE(socket->tcp->gathering, socket);
+        socket->gathers = false;
+    }
+    socket->tcp->hot = socket->tcp->hot == socket ? NULL : socket->tcp->hot;
+}
+
 void socket_close(struct tcp_socket *take_socket)
 {
     struct tcp_socket *socket = take_socket;
@@ -52,6 +65,7 @@ void socket_close(struct tcp_socket *take_socket)
     }
     struct tcp *tcp = socket->tcp;
     int fd = socket->watch.fd;
+    gather_end(socket);
     transport_timer_clear(&tcp->core, &socket->timer);
     transport_watch_clear(&tcp->core, &socket->watch);
     close(fd);
@@ -71,6 +85,7 @@ void socket_end(struct tcp_socket *take_socket)
 {
     struct tcp_socket *socket = take_socket;
     struct tcp *tcp = socket->tcp;
+    gather_end(socket);
     if (socket->role == SOCKET_INCOMING) {
         DL_DELETE(tcp->pending, socket);
         tcp->pending_count--;
@@ -190,10 +205,56 @@ static size_t parts_gather(const struct iovec *parts, int count, int at, size_t 
     return used;
 }
 
+/* What waits of a burst leaves first, together; what does not leave now is looked at as any other. */
+static int gather_send(struct tcp_socket *socket)
+{
+    DL_DELETE(socket->tcp->gathering, socket);
+    socket->gathers = false;
+    int error = socket_flush(socket);
+    return error == 0 && socket_waiting(socket) > 0 ? socket_watch(socket) : error;
+}
+
+static int gather(struct tcp_socket *socket, const struct iovec *parts, int count, uint64_t now)
+{
+    int error = 0;
+    if (!socket->gathers) {
+        DL_APPEND(socket->tcp->gathering, socket);
+        socket->gathers = true;
+        socket->since = now;
+    }
+    for (int i = 0; i < count && error == 0; i++) {
+        if (parts[i].iov_len > 0) {
+            error = out_append(socket, parts[i].iov_base, parts[i].iov_len);
+        }
+    }
+    transport_gather(&socket->tcp->core, now);
+    return error == 0 && socket_waiting(socket) >= GATHER ? gather_send(socket) : error;
+}
+
+int socket_send_message(struct tcp_socket *socket, const struct iovec *parts, int count, size_t size)
+{
+    struct nt_transport *transport = &socket->tcp->core;
+    uint64_t now = transport_now();
+    bool quick = now - socket->sent < BURST_NS && socket->takes == transport->takes &&
+                 transport->options.gather_us != UINT32_MAX;
+    socket->burst = quick ? socket->burst + 1 : 0;
+    socket->sent = now;
+    socket->takes = transport->takes;
+    if (socket->burst >= BURST && size <= GATHER_MESSAGE && (socket->gathers || socket_waiting(socket) == 0)) {
+        return gather(socket, parts, count, now);
+    }
+    int error = socket_send(socket, parts, count);
+    socket->sent = transport_now();
+    return error;
+}
+
 int socket_send(struct tcp_socket *socket, const struct iovec *parts, int count)
 {
-    int at = 0, error = 0;
+    int at = 0, error = socket->gathers ? gather_send(socket) : 0;
     size_t offset = 0;
+    if (error != 0) {
+        return error;
+    }
     bool stuck = socket_waiting(socket) > 0;
     while (!stuck && at < count) {
         struct iovec batch[PARTS];
@@ -273,7 +334,7 @@ static void bundle_ready(struct tcp_socket *socket, uint32_t events)
         bundle_flushed(peer);
     }
     if (socket->watch.fd >= 0 && socket->role == SOCKET_BUNDLE && events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-        bundle_read(socket);
+        (void)bundle_read(socket);
     }
 }
 

@@ -123,6 +123,23 @@ static void tcp_endpoint_close(struct nt_endpoint *endpoint)
     }
 }
 
+/* ---- Driving ---- */
+
+static uint64_t tcp_flush(struct nt_transport *transport, uint64_t since)
+{
+    struct tcp *tcp = tcp_of_core(transport);
+    while (tcp->gathering != NULL && tcp->gathering->since <= since) { /* oldest first */
+        bundle_send_gathered(tcp->gathering);
+    }
+    return tcp->gathering != NULL ? tcp->gathering->since : 0;
+}
+
+static bool tcp_quick(struct nt_transport *transport)
+{
+    struct tcp_socket *hot = tcp_of_core(transport)->hot;
+    return hot != NULL && !hot->paused && bundle_read(hot);
+}
+
 /* ---- Connections ---- */
 
 static void tcp_connect(struct nt_connection *connection)
@@ -160,7 +177,7 @@ static int tcp_send(struct nt_connection *connection, const struct iovec *parts,
     if (count > 0) {
         memcpy(list + 1, parts, (size_t)count * sizeof *parts);
     }
-    int error = socket_send(peer->socket, list, count + 1);
+    int error = socket_send_message(peer->socket, list, count + 1, size);
     if (list != all) {
         free(list);
     }
@@ -234,6 +251,8 @@ const struct transport_backend transport_tcp = {
     .endpoint_close = tcp_endpoint_close,
     .connect = tcp_connect,
     .send = tcp_send,
+    .flush = tcp_flush,
+    .quick = tcp_quick,
     .has_room = tcp_has_room,
     .connection_close = tcp_connection_close,
     .room = tcp_room,

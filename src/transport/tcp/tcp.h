@@ -22,6 +22,8 @@ struct tcp {
     uint32_t endpoints;             /* how many were made */
     struct tcp_socket *pending;     /* incoming, handshake not done; oldest first */
     struct tcp_socket *ending;      /* what was sent leaves, what comes is thrown away */
+    struct tcp_socket *gathering;   /* bundles whose messages wait to leave together */
+    struct tcp_socket *hot;         /* the bundle that was heard of last */
     uint32_t pending_count;
     uint8_t *scratch; /* TCP_SCRATCH + WIRE_HEAD_MAX bytes */
 };
@@ -61,6 +63,9 @@ struct tcp_socket {
     struct tcp_peer *peer; /* NULL: incoming, or ending */
     enum tcp_role role;
     bool paused, shut;           /* not read from; nothing is sent behind what waits */
+    bool gathers;                /* what waits to be sent does so to leave together */
+    uint32_t burst;              /* messages sent shortly after one another */
+    uint64_t sent, takes, since; /* the last one: when, and the transport's takes then; since when it gathers */
     uint64_t skip;               /* bytes of a greeting of another version that are thrown away */
     uint8_t head[WIRE_HEAD_MAX]; /* the begin of a frame whose rest did not come yet */
     uint32_t head_size;
@@ -82,6 +87,8 @@ void socket_close(struct tcp_socket *take_socket);
 void socket_end(struct tcp_socket *take_socket);
 /* Sends the parts, or keeps what does not leave at once. 0, or -errno: the socket is broken. */
 int socket_send(struct tcp_socket *socket, const struct iovec *parts, int count);
+/* The same with a message, which may wait for others of a burst. */
+int socket_send_message(struct tcp_socket *socket, const struct iovec *parts, int count, size_t size);
 /* Sends what waits. 0 or -errno. */
 int socket_flush(struct tcp_socket *socket);
 size_t socket_waiting(const struct tcp_socket *socket);
@@ -111,10 +118,13 @@ void dial_stop(struct tcp_peer *peer);
 
 /* The socket is up: what waits to be connected is. */
 void bundle_begin(struct tcp_peer *peer, struct tcp_socket *take_socket);
-void bundle_read(struct tcp_socket *socket);
+/* Whether something came. */
+bool bundle_read(struct tcp_socket *socket);
 /* All that was sent could leave: go on. */
 void bundle_flushed(struct tcp_peer *peer);
 void bundle_lose(struct tcp_peer *peer, const char *text);
+/* Sends what waits of a burst, or loses the bundle. */
+void bundle_send_gathered(struct tcp_socket *socket);
 int bundle_open(struct nt_connection *connection);
 int bundle_control(struct tcp_peer *peer, uint32_t type, uint32_t number);
 /* Nothing is open either way: says so. */
