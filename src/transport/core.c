@@ -62,26 +62,65 @@ static int alive_page(struct nt_transport *transport)
 
 /* ---- Watching ---- */
 
+/* In one epoll descriptor for who drives, and in those of endpoints that are polled from outside: those are not nested,
+   which would cost a wake-up more. */
+static int watch_in(int poll, struct transport_watch *watch, bool new)
+{
+    struct epoll_event event = { .events = watch->events, .data.ptr = watch };
+    return epoll_ctl(poll, new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, watch->fd, &event) == 0 ? 0 : -errno;
+}
+
 int transport_watch_set(struct nt_transport *transport, struct transport_watch *watch, int fd, uint32_t events)
 {
-    struct epoll_event event = { .events = events, .data.ptr = watch };
-    if (watch->fd == fd && watch->events == events) {
+    bool new = watch->fd != fd;
+    if (!new && watch->events == events) {
         return 0;
     }
-    if (epoll_ctl(transport->poll, watch->fd == fd ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0) {
+    struct epoll_event event = { .events = events, .data.ptr = watch };
+    if (epoll_ctl(transport->poll, new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) < 0) {
         return -errno;
     }
     watch->fd = fd;
     watch->events = events;
+    if (new) {
+        DL_APPEND(transport->watches, watch);
+    }
+    const struct nt_endpoint *endpoint;
+    DL_FOREACH(transport->endpoints, endpoint)
+    {
+        if (endpoint->poll >= 0) {
+            (void)watch_in(endpoint->poll, watch, new);
+        }
+    }
     return 0;
 }
 
 void transport_watch_clear(struct nt_transport *transport, struct transport_watch *watch)
 {
-    if (watch->fd >= 0) {
-        (void)epoll_ctl(transport->poll, EPOLL_CTL_DEL, watch->fd, NULL);
-        watch->fd = -1;
+    const struct nt_endpoint *endpoint;
+    if (watch->fd < 0) {
+        return;
     }
+    (void)epoll_ctl(transport->poll, EPOLL_CTL_DEL, watch->fd, NULL);
+    DL_FOREACH(transport->endpoints, endpoint)
+    {
+        if (endpoint->poll >= 0) {
+            (void)epoll_ctl(endpoint->poll, EPOLL_CTL_DEL, watch->fd, NULL);
+        }
+    }
+    DL_DELETE(transport->watches, watch);
+    watch->fd = -1;
+}
+
+int transport_mirror(struct nt_transport *transport, int poll)
+{
+    struct transport_watch *watch;
+    int error = 0;
+    DL_FOREACH(transport->watches, watch)
+    {
+        error = error == 0 ? watch_in(poll, watch, true) : error;
+    }
+    return error;
 }
 
 static void bury_all(struct nt_transport *transport)

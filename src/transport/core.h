@@ -34,7 +34,8 @@ struct transport_timer {
 };
 
 struct transport_watch {
-    int fd; /* -1: not watched */
+    struct transport_watch *next, *prev; /* all that are watched */
+    int fd;                              /* -1: not watched */
     uint32_t events;
     void (*ready)(struct transport_watch *watch, uint32_t events); /* locked */
 };
@@ -56,6 +57,7 @@ struct nt_transport {
     struct transport_watch wake_watch, timer_watch;
     struct transport_timer *timers; /* in no order */
     uint64_t armed;                 /* what the timerfd is set to, 0: nothing */
+    struct transport_watch *watches;
     struct transport_grave *graves;
     struct nt_endpoint *endpoints;
     uint64_t bundles;              /* the last id given */
@@ -165,6 +167,9 @@ void transport_timer_clear(struct nt_transport *transport, struct transport_time
 int transport_watch_set(struct nt_transport *transport, struct transport_watch *watch, int fd, uint32_t events);
 /* No more of its events; the descriptor is not closed. */
 void transport_watch_clear(struct nt_transport *transport, struct transport_watch *watch);
+/* All that is watched, and will be, is in that epoll descriptor too: it is readable when there is something to drive. 0
+   or a negative code. */
+int transport_mirror(struct nt_transport *transport, int poll);
 /* Frees it once nobody can have it in hand. */
 void transport_bury(struct nt_transport *transport, struct transport_grave *grave);
 

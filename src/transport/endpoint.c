@@ -198,9 +198,11 @@ static int endpoint_poll(struct nt_endpoint *endpoint)
 {
     int poll = epoll_create1(EPOLL_CLOEXEC), event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event in = { .events = EPOLLIN };
-    if (poll < 0 || event < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, event, &in) < 0 ||
-        epoll_ctl(poll, EPOLL_CTL_ADD, endpoint->transport->poll, &in) < 0) {
-        int error = -errno;
+    int error = poll < 0 || event < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, event, &in) < 0 ? -errno : 0;
+    if (error == 0 && !endpoint->closed) {
+        error = transport_mirror(endpoint->transport, poll);
+    }
+    if (error != 0) {
         close(poll);
         close(event);
         return error;
