@@ -55,6 +55,8 @@ struct transport_backend {
     int (*peer_close)(struct transport_peer *peer);
     /* Takes a delivery, to post it with delivery_post_now later. False: not this one. May be NULL. */
     bool (*hold)(struct transport_peer *peer, struct nt_delivery *take_delivery);
+    /* Whether it is at something with the peer, though there is no bundle. May be NULL. */
+    bool (*busy)(const struct transport_peer *peer);
     /* Nobody refers to the peer any more; may be NULL. */
     void (*peer_fini)(struct transport_peer *peer);
 };

@@ -126,7 +126,9 @@ void peer_unref(struct transport_peer *take_peer)
 
 void peer_settle(struct transport_peer *peer)
 {
-    if (peer->listed && peer->bundle == 0 && peer->first == NULL && peer->connecting == NULL) {
+    const struct transport_backend *backend = peer->endpoint->transport->backend;
+    if (peer->listed && peer->bundle == 0 && peer->first == NULL && peer->connecting == NULL &&
+        (backend->busy == NULL || !backend->busy(peer))) {
         HASH_DELETE(hh, peer->endpoint->peers, peer);
         peer->listed = false;
         peer_unref(peer);

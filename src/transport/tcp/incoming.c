@@ -25,7 +25,7 @@ static void incoming_late(struct transport_timer *timer)
     socket_close((struct tcp_socket *)(void *)((char *)timer - offsetof(struct tcp_socket, timer)));
 }
 
-static void incoming_begin(struct tcp *tcp, int take_fd)
+void incoming_begin(struct tcp *tcp, int take_fd)
 {
     if (tcp->pending_count >= TCP_PENDING_MAX) {
         socket_close(tcp->pending);

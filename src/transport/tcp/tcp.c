@@ -222,6 +222,12 @@ static void tcp_room(struct transport_peer *core)
     }
 }
 
+static bool tcp_busy(const struct transport_peer *core)
+{
+    const struct tcp_peer *peer = (const struct tcp_peer *)(const void *)core;
+    return peer->state != PEER_NONE || peer->parked != NULL;
+}
+
 static int tcp_ping(struct transport_peer *peer)
 {
     return bundle_probe(tcp_peer_of(peer), true);
@@ -258,4 +264,5 @@ const struct transport_backend transport_tcp = {
     .room = tcp_room,
     .ping = tcp_ping,
     .peer_close = tcp_peer_close,
+    .busy = tcp_busy,
 };

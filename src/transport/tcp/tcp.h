@@ -100,6 +100,8 @@ void socket_options(const struct tcp *tcp, int fd);
 /* ---- incoming.c ---- */
 
 int incoming_listen(struct tcp *tcp);
+/* A socket that somebody opened to here: its handshake is awaited. */
+void incoming_begin(struct tcp *tcp, int take_fd);
 void incoming_ready(struct tcp_socket *socket);
 /* Answers that it is accepted and makes it the peer's bundle. */
 void incoming_accept(struct tcp_socket *take_socket, struct tcp_peer *peer);
