@@ -28,7 +28,9 @@ static void begin(void)
     socklen_t length = sizeof address;
     options.max_message = 65536;
     options.max_peer = 1 << 20;
-    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    options.connect_timeout_ms = 2;
+    options.flush_timeout_ms = 2;
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (nt_transport_open(&options, &transport) != 0 || nt_endpoint_new(transport, NULL, &endpoint) != 0 ||
         bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, 16) != 0 ||
         getsockname(listener, (struct sockaddr *)&address, &length) != 0) {
