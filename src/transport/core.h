@@ -98,6 +98,7 @@ struct nt_endpoint {
     struct transport_peer *ready; /* those with deliveries, in turn */
     struct nt_delivery *last;     /* ENDPOINT_CLOSED, made in advance */
     uint64_t heavy;               /* the last id of a bundle in here, as the connections' ids have it */
+    uint32_t selves;              /* the last number given to a connection to itself, 0: none */
     uint32_t flags, receiving;    /* threads in nt_endpoint_receive */
     int poll, event;              /* of nt_endpoint_fd, -1: nobody asked */
     bool closed, signalled;

@@ -38,13 +38,14 @@ void self_connect(struct nt_connection *connection)
         peer->bundle = ++peer->endpoint->transport->bundles;
         peer->heavy = 0;
     }
-    uint32_t number = peer->numbers == 0 ? FIRST : peer->numbers + 1;
+    struct nt_endpoint *endpoint = peer->endpoint; /* the peer may be another one each time, the ids go on */
+    uint32_t number = endpoint->selves == 0 ? FIRST : endpoint->selves + 1;
+    endpoint->selves = number;
     if (connection_opened(connection, number) == 0 &&
         connection_accept(peer, number, connection->reliability) == NULL) {
         peer_lose(peer, "no memory");
     }
-    peer->numbers = number;
-    transport_changed(peer->endpoint->transport);
+    transport_changed(endpoint->transport);
 }
 
 int self_send(struct nt_connection *connection, const struct iovec *parts, int count, size_t size)
