@@ -553,6 +553,11 @@ void nt_transport_close(nt_transport *transport)
     bool first = !transport->closed;
     transport->closed = true;
     uint64_t until = transport_now() + transport->options.flush_timeout_ms * TRANSPORT_MS;
+    struct nt_endpoint *endpoint;
+    DL_FOREACH(transport->endpoints, endpoint)
+    {
+        endpoint->closed = true; /* so that none is told of the end of another */
+    }
     while (transport->endpoints != NULL) {
         endpoint_shut(transport->endpoints);
     }

@@ -286,9 +286,6 @@ int nt_endpoint_new(nt_transport *transport, const nt_endpoint_options *options,
 void endpoint_shut(struct nt_endpoint *endpoint)
 {
     struct transport_peer *peer, *next;
-    if (endpoint->closed) {
-        return;
-    }
     endpoint->closed = true; /* from here on nothing is posted */
     endpoint->transport->backend->endpoint_close(endpoint);
     HASH_ITER(hh, endpoint->peers, peer, next)
@@ -315,7 +312,9 @@ void nt_endpoint_close(nt_endpoint *endpoint)
         return;
     }
     uint64_t until = transport_now() + transport->options.flush_timeout_ms * TRANSPORT_MS;
-    endpoint_shut(endpoint);
+    if (!endpoint->closed) {
+        endpoint_shut(endpoint);
+    }
     while (!transport->backend->flushed(transport) && transport_now() < until) {
         transport_turn(transport, until);
     }
