@@ -6,6 +6,7 @@
 
    Threads: every call may be made from any thread, in any order, unless it says otherwise. Calls that wait drive the
    transport's I/O meanwhile; a helper thread drives it when nobody does. No call may be made in a signal handler.
+   None is a cancellation point: a thread that is cancelled in one ends behind it.
    Handles: what a call gives is the caller's, until it is unreferenced; closing does not free.
    Fork: in a child every call fails with -NT_EFORKED and touches nothing.
    Errors: 0 or a positive result, or a negative code; nt_transport_code says what Network.Transport calls it. */

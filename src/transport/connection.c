@@ -281,6 +281,7 @@ static int connect_begin(struct nt_endpoint *endpoint, const nt_address *address
 int nt_endpoint_connect(nt_endpoint *endpoint, const nt_address *address, const nt_connect_options *options,
                         uint32_t flags, nt_connection **ret_connection)
 {
+    TRANSPORT_UNCANCELLED;
     static const struct nt_connect_options defaults = NT_CONNECT_OPTIONS_INIT;
     struct nt_transport *transport = endpoint->transport;
     struct nt_connection *connection = NULL;
@@ -373,6 +374,7 @@ static int send_at_once(struct nt_connection *connection, const struct iovec *pa
 
 int nt_connection_send(nt_connection *connection, const struct iovec *parts, int count, uint32_t flags)
 {
+    TRANSPORT_UNCANCELLED;
     struct nt_transport *transport = transport_of(connection);
     if (count < 0 || flags & ~(uint32_t)NT_NONBLOCK || connection->is_incoming) {
         return -EINVAL;
@@ -414,6 +416,7 @@ static void connection_close(struct nt_connection *connection)
 
 void nt_connection_close(nt_connection *connection)
 {
+    TRANSPORT_UNCANCELLED;
     struct nt_transport *transport = transport_of(connection);
     if (connection->is_incoming || !transport_enter(transport)) {
         return;
@@ -424,6 +427,7 @@ void nt_connection_close(nt_connection *connection)
 
 int nt_connection_reject(nt_connection *connection)
 {
+    TRANSPORT_UNCANCELLED;
     if (!connection->is_incoming) {
         return -EINVAL;
     }
@@ -441,6 +445,7 @@ int nt_connection_reject(nt_connection *connection)
 
 int nt_endpoint_peer_close(nt_endpoint *endpoint, const nt_address *address)
 {
+    TRANSPORT_UNCANCELLED;
     if (!transport_enter(endpoint->transport)) {
         return -NT_EFORKED;
     }
@@ -452,6 +457,7 @@ int nt_endpoint_peer_close(nt_endpoint *endpoint, const nt_address *address)
 
 int nt_endpoint_ping(nt_endpoint *endpoint, const nt_address *address)
 {
+    TRANSPORT_UNCANCELLED;
     if (!transport_enter(endpoint->transport)) {
         return -NT_EFORKED;
     }

@@ -29,6 +29,19 @@ static struct timespec timespec_of(uint64_t time)
 
 /* ---- The lock ---- */
 
+int transport_cancel_disable(void)
+{
+    int state = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    return state;
+}
+
+void transport_cancel_restore(const int *state)
+{
+    int disabled;
+    pthread_setcancelstate(*state, &disabled);
+}
+
 bool transport_is_forked(const struct nt_transport *transport)
 {
     return !*transport->alive;
@@ -481,6 +494,7 @@ static int core_init(struct nt_transport *transport)
 
 static void core_free(struct nt_transport *transport)
 {
+    TRANSPORT_UNCANCELLED;
     int descriptors[] = { transport->poll, transport->wake, transport->timer };
     transport->backend->fini(transport);
     for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
@@ -547,6 +561,7 @@ nt_transport *nt_transport_ref(nt_transport *transport)
 
 void nt_transport_close(nt_transport *transport)
 {
+    TRANSPORT_UNCANCELLED;
     if (!transport_enter(transport)) {
         return;
     }

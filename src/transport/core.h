@@ -147,6 +147,12 @@ struct nt_connection {
 /* ---- Locking and waiting ---- */
 
 uint64_t transport_now(void); /* ns, monotonic */
+/* First in a call that locks or closes: it is no cancellation point, for a thread that ended in it would keep the lock
+   or the driver's token. */
+#define TRANSPORT_UNCANCELLED \
+    __attribute__((cleanup(transport_cancel_restore), unused)) int cancel_state = transport_cancel_disable()
+int transport_cancel_disable(void);
+void transport_cancel_restore(const int *state);
 /* False in a forked child: nothing may be touched. Else it is locked. */
 bool transport_enter(struct nt_transport *transport);
 void transport_leave(struct nt_transport *transport);
@@ -190,7 +196,7 @@ void delivery_tell(struct transport_peer *peer, enum nt_delivery_kind type, stru
 
 /* ---- Peers and connections, locked ---- */
 
-/* Closes it: nothing but ENDPOINT_CLOSED comes into its queue any more. */
+/* Closes it, once: nothing but ENDPOINT_CLOSED comes into its queue any more. */
 void endpoint_shut(struct nt_endpoint *endpoint);
 /* Makes the descriptor that can be polled say whether there is something. */
 void endpoint_signal(struct nt_endpoint *endpoint);

@@ -18,6 +18,7 @@ static void endpoint_ref(struct nt_endpoint *endpoint)
 
 static void endpoint_unref(struct nt_endpoint *take_endpoint)
 {
+    TRANSPORT_UNCANCELLED;
     if (atomic_fetch_sub_explicit(&take_endpoint->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
@@ -50,6 +51,7 @@ static void endpoint_empty(struct nt_endpoint *endpoint)
 
 void nt_endpoint_unref(nt_endpoint *take_endpoint)
 {
+    TRANSPORT_UNCANCELLED;
     if (take_endpoint == NULL || transport_is_forked(take_endpoint->transport) ||
         atomic_fetch_sub_explicit(&take_endpoint->users, 1, memory_order_acq_rel) != 1) {
         return;
@@ -179,6 +181,7 @@ static int receive(struct nt_endpoint *endpoint, uint64_t deadline, struct nt_de
 
 int nt_endpoint_receive(nt_endpoint *endpoint, int timeout_ms, nt_delivery **ret_delivery)
 {
+    TRANSPORT_UNCANCELLED;
     struct nt_transport *transport = endpoint->transport;
     uint64_t deadline = timeout_ms < 0 ? TRANSPORT_NEVER : 0;
     if (timeout_ms > 0) {
@@ -217,6 +220,7 @@ static int endpoint_poll(struct nt_endpoint *endpoint)
 
 int nt_endpoint_fd(nt_endpoint *endpoint)
 {
+    TRANSPORT_UNCANCELLED;
     if (!transport_enter(endpoint->transport)) {
         return -NT_EFORKED;
     }
@@ -250,6 +254,7 @@ static int endpoint_open(struct nt_transport *transport, struct nt_endpoint *end
 
 int nt_endpoint_new(nt_transport *transport, const nt_endpoint_options *options, nt_endpoint **ret_endpoint)
 {
+    TRANSPORT_UNCANCELLED;
     static const struct nt_endpoint_options defaults = NT_ENDPOINT_OPTIONS_INIT;
     options = options != NULL ? options : &defaults;
     if (options_bad(options)) {
@@ -307,6 +312,7 @@ void endpoint_shut(struct nt_endpoint *endpoint)
 
 void nt_endpoint_close(nt_endpoint *endpoint)
 {
+    TRANSPORT_UNCANCELLED;
     struct nt_transport *transport = endpoint->transport;
     if (!transport_enter(transport)) {
         return;

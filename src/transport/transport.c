@@ -42,6 +42,7 @@ static void options_fill(struct nt_transport_options *options)
 
 int nt_transport_open(const nt_transport_options *options, nt_transport **ret_transport)
 {
+    TRANSPORT_UNCANCELLED;
     struct nt_transport_options filled = NT_TRANSPORT_OPTIONS_INIT;
     if (options != NULL) {
         if (options_bad(options)) {
