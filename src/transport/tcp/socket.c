@@ -68,6 +68,7 @@ void socket_close(struct tcp_socket *take_socket)
     gather_end(socket);
     transport_timer_clear(&tcp->core, &socket->timer);
     transport_watch_clear(&tcp->core, &socket->watch);
+    (void)shutdown(fd, SHUT_RDWR); /* a child may have it too, and close says nothing then */
     close(fd);
     nt_delivery_unref(socket->body);
     socket->body = NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "transport/tcp/tcp.h"
@@ -37,6 +38,7 @@ static void tcp_close(struct nt_transport *transport)
     transport_timer_clear(transport, &tcp->backoff);
     if (fd >= 0) {
         transport_watch_clear(transport, &tcp->listener);
+        (void)shutdown(fd, SHUT_RDWR); /* a child that has it too would go on listening */
         close(fd);
     }
     while (tcp->pending != NULL) {
