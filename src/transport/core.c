@@ -496,7 +496,9 @@ static void core_free(struct nt_transport *transport)
 {
     TRANSPORT_UNCANCELLED;
     int descriptors[] = { transport->poll, transport->wake, transport->timer };
-    transport->backend->fini(transport);
+    if (transport->opened) {
+        transport->backend->fini(transport);
+    }
     for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
         if (descriptors[i] >= 0) {
             close(descriptors[i]);
@@ -525,6 +527,7 @@ int transport_new(const struct transport_backend *backend, const struct nt_trans
     atomic_init(&transport->refs, 1);
     int error = core_init(transport);
     if (error == 0) {
+        transport->opened = true;
         error = backend->open(transport);
     }
     if (error == 0 && backend->helper) {

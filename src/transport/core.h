@@ -67,7 +67,7 @@ struct nt_transport {
     uint64_t gathered;             /* when something was gathered last */
     uint32_t waiting;              /* threads that wait for `changed` */
     volatile unsigned char *alive; /* a page that a fork wipes */
-    bool closed, driven, blocked, woken, gathers, helper_runs, helper_stops, helper_dozes, helper_watches;
+    bool opened, closed, driven, blocked, woken, gathers, helper_runs, helper_stops, helper_dozes, helper_watches;
     pthread_t helper;
 };
 
