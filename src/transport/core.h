@@ -184,6 +184,8 @@ void transport_bury(struct nt_transport *transport, struct transport_grave *grav
 
 /* NULL: no memory. The reference to the connection is taken. `size` bytes are the caller's to write. */
 struct nt_delivery *delivery_new(enum nt_delivery_kind type, struct nt_connection *connection, size_t size);
+/* Bytes that it counts for while it waits. */
+uint64_t delivery_cost(const struct nt_delivery *delivery);
 /* Locked. NULL is ignored: a delivery that there was no memory for is what a lost bundle is told by, later. */
 void delivery_post(struct transport_peer *peer, struct nt_delivery *take_delivery);
 /* The same, whatever the backend thinks of it. */

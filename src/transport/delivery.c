@@ -7,7 +7,7 @@
 
 #define COST (sizeof(struct nt_delivery) + 16)
 
-static uint64_t cost_of(const struct nt_delivery *delivery)
+uint64_t delivery_cost(const struct nt_delivery *delivery)
 {
     return COST + delivery->part.iov_len;
 }
@@ -59,8 +59,8 @@ void delivery_post_now(struct transport_peer *peer, struct nt_delivery *take_del
         peer->last->next = take_delivery;
     }
     peer->last = take_delivery;
-    peer->held += cost_of(take_delivery);
-    endpoint->transport->held += cost_of(take_delivery);
+    peer->held += delivery_cost(take_delivery);
+    endpoint->transport->held += delivery_cost(take_delivery);
     endpoint_signal(endpoint);
 }
 
@@ -93,8 +93,8 @@ static struct nt_delivery *take(struct nt_endpoint *endpoint, struct transport_p
     if (peer->first != NULL) { /* the next peer's turn */
         DL_APPEND(endpoint->ready, peer);
     }
-    peer->held -= cost_of(delivery);
-    transport->held -= cost_of(delivery);
+    peer->held -= delivery_cost(delivery);
+    transport->held -= delivery_cost(delivery);
     if (peer->full && peer->held <= transport->options.max_peer / 2 &&
         (transport->held < transport->options.max_transport || peer->held == 0)) {
         peer->full = false;

@@ -56,6 +56,7 @@ static bool happens(struct memory *memory, uint32_t millionths)
 
 static void held_post(struct memory_peer *peer, uint64_t until);
 static void memory_peer_fini(struct transport_peer *core);
+static void overtaken_post(struct memory_peer *mate, const struct nt_connection *incoming);
 
 /* ---- Transports and endpoints ---- */
 
@@ -159,6 +160,7 @@ static void memory_endpoint_close(struct nt_endpoint *endpoint)
         peer_ref(&mate->core);
         HASH_ITER(hh, mate->core.incoming, connection, other)
         {
+            overtaken_post(mate, connection);
             connection_end(connection);
         }
         if (mate->core.outgoing != NULL) {
@@ -325,12 +327,21 @@ static int memory_peer_close(struct transport_peer *peer)
 
 /* ---- Delay ---- */
 
+/* What is late waits in no queue, but counts as if it did. */
+static void late_count(struct transport_peer *core, const struct nt_delivery *delivery, int sign)
+{
+    uint64_t cost = delivery_cost(delivery) * (uint64_t)sign;
+    core->held += cost;
+    core->endpoint->transport->held += cost;
+}
+
 static void held_post(struct memory_peer *peer, uint64_t until)
 {
     struct transport_peer *core = &peer->core;
     while (peer->held != NULL && peer->held->due <= until) {
         struct held *held = peer->held;
         DL_DELETE(peer->held, held);
+        late_count(core, held->delivery, -1);
         delivery_post_now(core, held->delivery);
         free(held);
     }
@@ -338,6 +349,7 @@ static void held_post(struct memory_peer *peer, uint64_t until)
         transport_timer_set(core->endpoint->transport, &peer->timer, peer->held->due);
     } else {
         transport_timer_clear(core->endpoint->transport, &peer->timer);
+        peer_settle(core);
         peer_unref(core);
     }
 }
@@ -369,6 +381,7 @@ static bool memory_hold(struct transport_peer *core, struct nt_delivery *take_de
         held->due = peer->held->prev->due;
     }
     DL_APPEND(peer->held, held);
+    late_count(core, take_delivery, 1);
     return true;
 }
 
@@ -378,6 +391,11 @@ static void memory_peer_fini(struct transport_peer *core)
     struct memory_peer *peer = memory_peer_of(core);
     nt_delivery_unref(peer->overtaken);
     peer->overtaken = NULL;
+}
+
+static bool memory_busy(const struct transport_peer *core)
+{
+    return ((const struct memory_peer *)(const void *)core)->held != NULL;
 }
 
 const struct transport_backend transport_memory = {
@@ -398,5 +416,6 @@ const struct transport_backend transport_memory = {
     .ping = memory_ping,
     .peer_close = memory_peer_close,
     .hold = memory_hold,
+    .busy = memory_busy,
     .peer_fini = memory_peer_fini,
 };
