@@ -7,7 +7,7 @@
    ExceptionOnReceive  all       there are no exceptions: receive fails with -ESHUTDOWN, every time
    SendException       all       a send that raises while it looks at its payload: here one that fails in the system
    SendException       memory    nothing fails by itself: its fault `lose`
-   Kill                all       a thread that is cancelled: calls are no cancellation points, it dies between two of them
+   Kill                all       a thread that is cancelled: it ends between two calls
    CloseTransport      memory    a transport is one world: both ends are closed by it
    anything multicast  all       no backend has it; -EOPNOTSUPP, in events_test.c */
 #include "transport/conformance_test.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the original does not have, or does not promise: connects that do not wait, a descriptor to poll, timeouts, events of
-   outgoing connections, rejecting, closing a peer, pings, bundles, handles that outlive what they name, forks, limits. */
+/* What the original does not have, or does not promise: connects that do not wait, a descriptor to poll, timeouts,
+   events of outgoing connections, rejecting, closing a peer, pings, bundles, handles that outlive what they name,
+   forks, limits. */
 #include "transport/conformance_test.h"
 
 #include <poll.h>
@@ -113,7 +114,7 @@ static void many_parts(void **state)
     must(nt_connection_send(connection, parts, PARTS, 0) == 0);
     must(nt_connection_send(connection, parts, 0, 0) == 0 && nt_connection_send(connection, parts, 1, 0) == 0);
     nt_delivery *delivery = NULL;
-    const struct iovec *got;
+    const struct iovec *got = NULL;
     must(nt_endpoint_receive(b, PATIENCE, &delivery) == 0 && nt_delivery_parts(delivery, &got) == 1);
     must(got->iov_len == PARTS - PARTS / 5);
     for (size_t i = 0, at = 0; i < PARTS; i++) {

@@ -482,7 +482,7 @@ static void names(void **state)
 /* Lets so many descriptors more be opened. Returns the limit before. */
 static struct rlimit leave_descriptors(int more)
 {
-    struct rlimit before, low;
+    struct rlimit before = { 0 }, low;
     int next_one = dup(0);
     must(next_one >= 0 && close(next_one) == 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
     low = before;
