@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libnt against bare sockets, nng and ZeroMQ, over TCP on this machine, each with a server in a process of its own, all in the
-   same rounds. Echo: 64 bytes there and back; both ends on one processor, so that nothing but what they do themselves
-   counts. Stream: one way, both ends on processors of their own, an answer to the last message of a batch. Frames of the
-   bare sockets are those of libnt: 8 bytes before each message, one write a message, reads as large as they come. */
+/* libnt against bare sockets, nng and ZeroMQ, over TCP on this machine, each with a server in a process of its own,
+   all in the same rounds. Echo: 64 bytes there and back; both ends on one processor, so that nothing but what they do
+   themselves counts. Stream: one way, both ends on processors of their own, an answer to the last message of a batch.
+   Frames of the bare sockets are those of libnt: 8 bytes before each message, one write a message, reads as large as
+   they come. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -156,7 +157,7 @@ static void *bare_connect(const char *address, size_t size)
     struct bare *bare = calloc(1, sizeof *bare);
     struct sockaddr_in to = { .sin_family = AF_INET,
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                              .sin_port = htons((uint16_t)atoi(address)) };
+                              .sin_port = htons((uint16_t)strtoul(address, NULL, 10)) };
     (void)size;
     bare->fd = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(bare->fd, (struct sockaddr *)&to, sizeof to) < 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes that come over a socket: as a handshake and what follows, as frames of a peer that was accepted, and as the answer
-   to our own handshake. The first byte chooses which, the second how large the pieces are. */
+/* Bytes that come over a socket: as a handshake and what follows, as frames of a peer that was accepted, and as the
+   answer to our own handshake. The first byte chooses which, the second how large the pieces are. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An echo server and its client, on libnt. The server connects back to whoever connects, sends each message back, and closes when
-   they close: what Network.Transport's own tests do. */
+/* An echo server and its client, on libnt. The server connects back to whoever connects, sends each message back, and
+   closes when they close: what Network.Transport's own tests do. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -212,17 +212,41 @@ static int usage(void)
     return 2;
 }
 
+struct wanted {
+    bool serves;
+    const char *host, *port, *server;
+    uint64_t count, size;
+};
+
+static bool parse(int argc, char **argv, struct wanted *ret_wanted)
+{
+    struct wanted wanted = { .count = 10, .size = 64 };
+    wanted.serves = argc >= 2 && strcmp(argv[1], "serve") == 0;
+    if (wanted.serves) {
+        wanted.host = argc > 2 ? argv[2] : NULL;
+        wanted.port = argc > 3 ? argv[3] : NULL;
+        *ret_wanted = wanted;
+        return argc <= 4;
+    }
+    if (argc < 3 || argc > 5 || strcmp(argv[1], "ask") != 0) {
+        return false;
+    }
+    wanted.server = argv[2];
+    bool good = argc <= 3 || number(argv[3], UINT64_MAX, &wanted.count);
+    good = good && (argc <= 4 || number(argv[4], 64u << 20, &wanted.size));
+    *ret_wanted = wanted;
+    return good;
+}
+
 int main(int argc, char **argv)
 {
-    bool serves = argc >= 2 && strcmp(argv[1], "serve") == 0;
-    uint64_t count = 10, size = 64;
-    if (!serves && (argc < 3 || strcmp(argv[1], "ask") != 0 || (argc > 3 && !number(argv[3], UINT64_MAX, &count)) ||
-                    (argc > 4 && !number(argv[4], 64u << 20, &size)) || argc > 5)) {
+    struct wanted wanted;
+    if (!parse(argc, argv, &wanted)) {
         return usage();
     }
     nt_transport_options options = NT_TRANSPORT_OPTIONS_INIT;
-    options.host = serves && argc > 2 ? argv[2] : NULL;
-    options.port = serves && argc > 3 ? argv[3] : NULL;
+    options.host = wanted.host;
+    options.port = wanted.port;
     nt_transport *transport;
     nt_endpoint *endpoint;
     int error = nt_transport_open(&options, &transport);
@@ -230,9 +254,9 @@ int main(int argc, char **argv)
         return complain("transport", NT_CALL_NEW_ENDPOINT, error);
     }
     error = nt_endpoint_new(transport, NULL, &endpoint);
-    int result = error != 0 ? complain("endpoint", NT_CALL_NEW_ENDPOINT, error)
-                 : serves   ? serve(endpoint)
-                            : ask(endpoint, argv[2], count, (size_t)size);
+    int result = error != 0      ? complain("endpoint", NT_CALL_NEW_ENDPOINT, error)
+                 : wanted.serves ? serve(endpoint)
+                                 : ask(endpoint, wanted.server, wanted.count, (size_t)wanted.size);
     nt_transport_close(transport);
     if (error == 0) {
         nt_endpoint_unref(endpoint);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages between endpoints, as Network.Transport has them: a transport has endpoints; an endpoint has an address, one
-   queue of deliveries, and one-way connections to other endpoints, any number of which share one socket (a bundle). What
-   belongs to one bundle, both ways, fails together; nothing is connected again by itself: the next connect makes
-   a new bundle. Messages of one connection come whole and in order, or the bundle is lost.
-
-   Threads: every call may be made from any thread, in any order, unless it says otherwise. Calls that wait drive the
+/* Messages between endpoints, as Network.Transport has them: a transport has endpoints; an endpoint has an address,
+   one queue of deliveries, and one-way connections to other endpoints, any number of which share one socket (a
+   bundle). What belongs to one bundle, both ways, fails together; nothing is connected again by itself: the next
+   connect makes a new bundle. Messages of one connection come whole and in order, or the bundle is lost. Threads:
+   every call may be made from any thread, in any order, unless it says otherwise. Calls that wait drive the
    transport's I/O meanwhile; a helper thread drives it when nobody does. No call may be made in a signal handler.
    None is a cancellation point: a thread that is cancelled in one ends behind it.
-   Handles: what a call gives is the caller's, until it is unreferenced; closing does not free.
-   Fork: in a child every call fails with -NT_EFORKED and touches nothing.
+   Handles: what a call gives is the caller's, until it is unreferenced; closing does not free. Fork: in a child every
+   call fails with -NT_EFORKED and touches nothing.
    Errors: 0 or a positive result, or a negative code; nt_transport_code says what Network.Transport calls it. */
 #ifndef NT_TRANSPORT_H
 #define NT_TRANSPORT_H
@@ -151,12 +150,12 @@ NT_API nt_address nt_endpoint_address(const nt_endpoint *endpoint);
 /* The next delivery. timeout_ms: -1 waits for ever, 0 drives the transport's I/O once and does not wait. 0, -EAGAIN
    (nothing came in time), -ESHUTDOWN (closed, and all was received). */
 NT_API int nt_endpoint_receive(nt_endpoint *endpoint, int timeout_ms, nt_delivery **ret_delivery);
-/* A descriptor that can be polled: readable while nt_endpoint_receive with timeout 0 has something to do or to give. The
-   endpoint's: never read, write or close it. Or a negative code. */
+/* A descriptor that can be polled: readable while nt_endpoint_receive with timeout 0 has something to do or to give.
+   The endpoint's: never read, write or close it. Or a negative code. */
 NT_API int nt_endpoint_fd(nt_endpoint *endpoint);
 
-/* Makes a new bundle to that peer the only way to talk to it: all connections are lost, here and there. 0; -ENOENT: there is
-   none. */
+/* Makes a new bundle to that peer the only way to talk to it: all connections are lost, here and there. 0; -ENOENT:
+   there is none. */
 NT_API int nt_endpoint_peer_close(nt_endpoint *endpoint, const nt_address *address);
 /* Probes the peer; PINGED follows, or the bundle is lost. 0; -ENOENT: there is no bundle; -EALREADY. */
 NT_API int nt_endpoint_ping(nt_endpoint *endpoint, const nt_address *address);
@@ -179,16 +178,16 @@ typedef struct nt_connect_options {
    CONNECTED follows, also if it failed. 0 or -ENOENT, -ECONNREFUSED, -ETIMEDOUT, -ENOMEM, -EINVAL (options). */
 NT_API int nt_endpoint_connect(nt_endpoint *endpoint, const nt_address *address, const nt_connect_options *options,
                                uint32_t flags, nt_connection **ret_connection);
-/* Sends a message that consists of the parts, in order; they are the caller's again when it returns. NT_NONBLOCK: -EAGAIN if
-   the peer has too much to take; WRITABLE follows. 0, -EMSGSIZE, -EINVAL, -ENOTCONN (closed from here), -ECONNRESET
-   (the bundle is lost), -ENOBUFS (to itself: the queue is full). */
+/* Sends a message that consists of the parts, in order; they are the caller's again when it returns. NT_NONBLOCK:
+   -EAGAIN if the peer has too much to take; WRITABLE follows. 0, -EMSGSIZE, -EINVAL, -ENOTCONN (closed from here),
+   -ECONNRESET (the bundle is lost), -ENOBUFS (to itself: the queue is full). */
 NT_API int nt_connection_send(nt_connection *connection, const struct iovec *parts, int count, uint32_t flags);
 /* What was sent leaves, nothing is sent any more. Does not wait. Of an incoming one: see nt_connection_reject. */
 NT_API void nt_connection_close(nt_connection *connection);
 NT_API nt_connection *nt_connection_ref(nt_connection *connection);
 NT_API void nt_connection_unref(nt_connection *take_connection);
-/* Of an incoming one: what comes on it is thrown away from now on, and nothing is told of it any more. The peer does not learn
-   of it. 0, or -EINVAL: it is outgoing. */
+/* Of an incoming one: what comes on it is thrown away from now on, and nothing is told of it any more. The peer does
+   not learn of it. 0, or -EINVAL: it is outgoing. */
 NT_API int nt_connection_reject(nt_connection *connection);
 /* Incoming: unique in its endpoint. Outgoing: the number that the peer knows it by, 0 while it is not connected. */
 NT_API uint64_t nt_connection_id(const nt_connection *connection);

@@ -34,7 +34,8 @@ struct transport_backend {
     /* Tells the peers; the connections end behind this call. */
     void (*endpoint_close)(struct nt_endpoint *endpoint);
 
-    /* Begins: connection_opened or connection_failed follow, in this call or later. It is in its peer's `connecting`. */
+    /* Begins: connection_opened or connection_failed follow, in this call or later. It is in its peer's
+       `connecting`. */
     void (*connect)(struct nt_connection *connection);
     /* One message, of an open connection. 0; -EAGAIN: too much waits, nothing was taken; -ECONNRESET, -ENOBUFS. */
     int (*send)(struct nt_connection *connection, const struct iovec *parts, int count, size_t size);

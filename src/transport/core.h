@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What all backends stand on: transports with one lock, one driver and timers; endpoints with a queue a peer; ends of
-   connections; deliveries. Knows no wire and no socket but those that a backend lets it watch.
-
-   One lock a transport guards everything in it; "locked" means that the caller holds it. It is never held while a thread
-   waits. References are counted by atomics and may be given back anywhere. */
+   connections; deliveries. Knows no wire and no socket but those that a backend lets it watch. One lock a transport
+   guards everything in it; "locked" means that the caller holds it. It is never held while a thread waits. References
+   are counted by atomics and may be given back anywhere. */
 #ifndef NT_TRANSPORT_CORE_H
 #define NT_TRANSPORT_CORE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints of one transport in one process: the tests' double, which can also delay, drop, reorder, break and refuse, by
-   a seed. Both ends of a bundle are two peers that know each other. */
+/* Endpoints of one transport in one process: the tests' double, which can also delay, drop, reorder, break and
+   refuse, by a seed. Both ends of a bundle are two peers that know each other. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

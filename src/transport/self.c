@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an endpoint sends to itself goes straight into its own queue. Who receives is often who sends: a full queue is an
-   error, never a wait. */
+/* What an endpoint sends to itself goes straight into its own queue. Who receives is often who sends: a full queue is
+   an error, never a wait. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A bundle that is up: frames, opening and closing, probes. What a peer does against the protocol loses it its bundle, with
-   the reason, and disturbs nobody else. */
+/* A bundle that is up: frames, opening and closing, probes. What a peer does against the protocol loses it its
+   bundle, with the reason, and disturbs nobody else. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The protocol on the wire, against a peer that is scripted byte by byte: the golden session in both roles, what a peer may
-   do, and what loses it its bundle. */
+/* The protocol on the wire, against a peer that is scripted byte by byte: the golden session in both roles, what a
+   peer may do, and what loses it its bundle. */
 #include "transport/tcp/script.h"
 
 #define OWN "127.0.0.1:45998:0" /* as in the golden session */

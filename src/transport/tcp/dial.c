@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A bundle in the making: the name is looked up (by a thread, unless it is numeric), every address that it has is tried, then
-   the handshake. All of it within the connect timeout. */
+/* A bundle in the making: the name is looked up (by a thread, unless it is numeric), every address that it has is
+   tried, then the handshake. All of it within the connect timeout. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The golden session, served by us, with a fault at every byte: the peer's socket cut, ours cut while it sends, writes that
-   take but some bytes, none, or are interrupted, reads likewise. What the peer gets is always a prefix of the golden bytes, all
-   of them if nothing was cut; what was cut is told once, and the next session is whole. */
+/* The golden session, served by us, with a fault at every byte: the peer's socket cut, ours cut while it sends,
+   writes that take but some bytes, none, or are interrupted, reads likewise. What the peer gets is always a prefix of
+   the golden bytes, all of them if nothing was cut; what was cut is told once, and the next session is whole. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets that others open: the listening one, the handshake, and what to do with a peer that we have a bundle with, or are
-   making one with. Names are never looked up here. */
+/* Sockets that others open: the listening one, the handshake, and what to do with a peer that we have a bundle with,
+   or are making one with. Names are never looked up here. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

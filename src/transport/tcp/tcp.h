@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tcp backend: what its files know of each other. One socket a bundle, non-blocking, looked at when the transport is
-   driven. All calls are made with the transport locked. */
+/* The tcp backend: what its files know of each other. One socket a bundle, non-blocking, looked at when the transport
+   is driven. All calls are made with the transport locked. */
 #ifndef NT_TRANSPORT_TCP_TCP_H
 #define NT_TRANSPORT_TCP_TCP_H
 

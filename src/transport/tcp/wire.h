@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bytes of network-transport-tcp, protocol version 0: handshakes, frames and addresses. Pure: bytes in, numbers out.
-   All numbers are unsigned, 32 bits, big-endian. Source: network-transport-tcp 0.8.6. */
+/* The bytes of network-transport-tcp, protocol version 0: handshakes, frames and addresses. Pure: bytes in, numbers
+   out. All numbers are unsigned, 32 bits, big-endian. Source: network-transport-tcp 0.8.6. */
 #ifndef NT_TRANSPORT_TCP_WIRE_H
 #define NT_TRANSPORT_TCP_WIRE_H
 
@@ -48,8 +48,8 @@ struct wire_greeting {
     uint32_t address_size;
 };
 
-/* Reads as much as there is. Returns 0: whole; else how many bytes it takes at least to go on (more than `size`); -1: the address is
-   longer than `most`. Of another version than 0, 8 bytes are whole. */
+/* Reads as much as there is. Returns 0: whole; else how many bytes it takes at least to go on (more than `size`); -1:
+   the address is longer than `most`. Of another version than 0, 8 bytes are whole. */
 int64_t wire_greeting(const uint8_t *bytes, size_t size, uint32_t most, struct wire_greeting *ret_greeting);
 /* Into 16 bytes; the address is to follow. */
 void wire_greeting_put(uint8_t *bytes, uint32_t endpoint, uint32_t address_size);
