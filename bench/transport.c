@@ -6,6 +6,7 @@
    they come. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -570,6 +571,88 @@ static int stream_64k(void)
     return measure_apart(&(struct figure){ "-stream-64k", 65536, stream, 256, 0, 1, 0 });
 }
 
+/* ---- What else is promised ---- */
+
+enum { CONNECTIONS = 10000, ANSWERS = 40 };
+
+static nt_endpoint *endpoint_open(void)
+{
+    nt_transport *transport;
+    nt_endpoint *endpoint;
+    if (nt_transport_open(NULL, &transport) != 0 || nt_endpoint_new(transport, NULL, &endpoint) != 0) {
+        die("nt open");
+    }
+    return endpoint;
+}
+
+/* Bytes of the heap for each end of a connection, of so many between two endpoints. */
+static int connection_memory(void)
+{
+    static struct bench_samples samples;
+    nt_endpoint *from = endpoint_open(), *to = endpoint_open();
+    nt_address address = nt_endpoint_address(to);
+    nt_delivery *delivery;
+    memset(&samples, 0, sizeof samples);
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < CONNECTIONS; i++) {
+        nt_connection *connection;
+        if (nt_endpoint_connect(from, &address, NULL, 0, &connection) != 0) {
+            return -1;
+        }
+        nt_connection_unref(connection); /* it stays open */
+    }
+    for (int opened = 0; opened < CONNECTIONS; opened++) {
+        if (nt_endpoint_receive(to, 5000, &delivery) != 0) {
+            return -1;
+        }
+        nt_delivery_unref(delivery);
+    }
+    bench_samples_add(&samples, (double)(mallinfo2().uordblks - before) / (2.0 * CONNECTIONS));
+    bench_report(&(struct bench_row){ .name = "nt-connection-memory", .unit = "B", .max_median = 1024 }, &samples,
+                 NULL);
+    return 0;
+}
+
+/* From a greeting, or a probe, to the answer. */
+static double answer_ms(int fd, const void *bytes, size_t size, size_t answer)
+{
+    char got[16];
+    uint64_t start = bench_clock_ns(BENCH_CLOCK_WALL);
+    if (send(fd, bytes, size, 0) != (ssize_t)size || recv(fd, got, answer, MSG_WAITALL) != (ssize_t)answer) {
+        die("no answer");
+    }
+    return (double)(bench_clock_ns(BENCH_CLOCK_WALL) - start) / 1e6;
+}
+
+/* Nobody receives for 5 s: how long handshakes and probes take then. */
+static int unattended(void)
+{
+    static struct bench_samples samples;
+    static const uint8_t greeting[] = "\0\0\0\0\0\0\0\x8\0\0\0\0\0\0\0", probe[] = "\0\0\0\4";
+    nt_endpoint *endpoint = endpoint_open();
+    nt_address own = nt_endpoint_address(endpoint);
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    char text[ADDRESS];
+    memset(&samples, 0, sizeof samples);
+    (void)snprintf(text, sizeof text, "%.*s", (int)own.size, (const char *)own.bytes);
+    to.sin_port = htons((uint16_t)strtoul(strchr(text, ':') + 1, NULL, 10));
+    (void)usleep(5000000);
+    for (int i = 0; i < ANSWERS; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(fd, (struct sockaddr *)&to, sizeof to) < 0) {
+            return -1;
+        }
+        no_delay(fd);
+        bench_samples_add(&samples, answer_ms(fd, greeting, 16, 4));
+        (void)usleep(30000);
+        bench_samples_add(&samples, answer_ms(fd, probe, 4, 4));
+        (void)usleep(30000);
+        close(fd);
+    }
+    bench_report(&(struct bench_row){ .name = "nt-unattended", .unit = "ms", .max_median = 10 }, &samples, NULL);
+    return 0;
+}
+
 #ifdef NT_BENCH_PEERS
 #define ROWS(figure) "sockets" figure " nt" figure " nt" figure "-polled nng" figure " zmq" figure
 #else
@@ -579,8 +662,10 @@ static int stream_64k(void)
 int main(int argc, char **argv)
 {
     static const struct bench_case cases[] = {
-        { ROWS("-echo"), echo_pinned },    { ROWS("-echo-unpinned"), echo_free }, { ROWS("-stream-16"), stream_16 },
-        { ROWS("-stream-1k"), stream_1k }, { ROWS("-stream-64k"), stream_64k },
+        { ROWS("-echo"), echo_pinned },      { ROWS("-echo-unpinned"), echo_free },
+        { ROWS("-stream-16"), stream_16 },   { ROWS("-stream-1k"), stream_1k },
+        { ROWS("-stream-64k"), stream_64k }, { "nt-connection-memory", connection_memory },
+        { "nt-unattended", unattended },
     };
     (void)signal(SIGPIPE, SIG_IGN);
     return bench_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
