@@ -4,6 +4,7 @@
    the golden bytes, all of them if nothing was cut; what was cut is told once, and the next session is whole. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 
 #include "transport/tcp/script.h"
@@ -33,7 +34,7 @@ static struct {
 } plan;
 
 static pthread_t peer_thread;
-static bool peer_runs;
+static atomic_bool peer_runs;
 
 static bool is_peer(void)
 {
@@ -116,6 +117,7 @@ struct peer {
     uint8_t heard[HEARD + 64];
     size_t heard_size;
     bool ended; /* our end was seen */
+    atomic_bool gone;
 };
 
 static bool peer_hear(struct peer *peer, int fd, size_t wanted)
@@ -160,6 +162,7 @@ static void *peer_main(void *arg)
         (void)peer_hear(peer, fd, sizeof peer->heard); /* whatever comes, up to the end */
     }
     close(fd);
+    atomic_store(&peer->gone, true);
     return NULL;
 }
 
@@ -212,13 +215,14 @@ static struct outcome serve(const struct script *script, struct peer *peer)
     for (int quiet = 0; quiet < 2;) {
         nt_delivery *delivery;
         if (nt_endpoint_receive(script->endpoint, 2, &delivery) != 0) {
-            quiet += pthread_tryjoin_np(peer_thread, NULL) == 0 || quiet > 0;
-            peer_runs = quiet == 0;
+            quiet += atomic_load(&peer->gone);
             continue;
         }
         echo(script, delivery, &back, &outcome);
         nt_delivery_unref(delivery);
     }
+    assert_int_equal(pthread_join(peer_thread, NULL), 0);
+    peer_runs = false;
     nt_connection_unref(back);
     return outcome;
 }
