@@ -20,7 +20,7 @@ import tap  # noqa: E402
 
 NOTHING, USAGE, BAD = 1, 2, 3
 RELAY = [scope.RELAY, "--requests=50", "--workers=2"]
-COMMANDS = ("ps", "stat", "top", "events", "session", "record", "info", "check", "diff", "mask", "clean")
+COMMANDS = ("ps", "stat", "top", "events", "session", "record", "info", "check", "diff", "mask", "clean", "help")
 VERSION_AT = 8  # of the version in a log, a u32
 
 

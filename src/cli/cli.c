@@ -50,6 +50,16 @@ int nt_cli_finish(struct nt_cli *cli, int code)
     return NT_CLI_BAD;
 }
 
+void nt_cli_codes_help(struct nt_buffer *out)
+{
+#define NT_CLI_CODE(number, symbol, text) ", " #number " " text
+    static const char codes[] =
+#include "cli/codes.def"
+        ;
+#undef NT_CLI_CODE
+    nt_buffer_print(out, "\nExit codes: %s.\n", codes + 2);
+}
+
 void nt_cli_say(struct nt_cli *cli, const char *format, ...)
 {
     va_list arguments;

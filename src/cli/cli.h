@@ -11,12 +11,15 @@
 #include "base/buffer.h"
 #include "cli/options.h"
 
+#ifndef NT_CLI_VERSION
+#define NT_CLI_VERSION "0.1.0"
+#endif
+
+#define NT_CLI_CODE(number, symbol, text) NT_CLI_##symbol = number,
 enum nt_cli_code {
-    NT_CLI_OK = 0,
-    NT_CLI_NOTHING = 1, /* nothing matched */
-    NT_CLI_USAGE = 2,
-    NT_CLI_BAD = 3 /* bad input, or output that could not be written */
+#include "cli/codes.def"
 };
+#undef NT_CLI_CODE
 
 struct nt_cli {
     struct nt_buffer out; /* results; drains to `out_fd` */
@@ -49,12 +52,22 @@ extern const struct nt_cli_command nt_cli_check;
 extern const struct nt_cli_command nt_cli_diff;
 extern const struct nt_cli_command nt_cli_mask;
 extern const struct nt_cli_command nt_cli_clean;
+extern const struct nt_cli_command nt_cli_help;
+
+/* All of them, closed by NULL. */
+extern const struct nt_cli_command *const nt_cli_commands[];
+/* NULL if there is none of that name. */
+const struct nt_cli_command *nt_cli_find(const char *name);
+/* Says that there is none; returns the exit code. */
+int nt_cli_unknown(struct nt_cli *cli, const char *name);
 
 /* Results go to that descriptor. */
 void nt_cli_init(struct nt_cli *cli, int out_fd, FILE *talk);
 /* Writes what is left of the output. Returns `code`, or NT_CLI_BAD after saying why it could not be written; a
    reader that went away is no failure to talk of. */
 int nt_cli_finish(struct nt_cli *cli, int code);
+/* Tells what exit codes mean, below the help of a command. */
+void nt_cli_codes_help(struct nt_buffer *out);
 /* One line on `talk`, "ntscope: …". */
 void nt_cli_say(struct nt_cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same, with bytes that others chose, made safe, between the two texts. */

@@ -141,6 +141,5 @@ void nt_cli_options_help(struct nt_cli *cli, const struct nt_cli_command *comman
     nt_buffer_fini(&rows);
     if (command->text[0] != '\0')
         nt_buffer_print(out, "\n%s", command->text);
-    nt_buffer_text(out, "\nExit codes: 0 done, 1 nothing matched, 2 wrong usage, 3 bad input or output that could not "
-                        "be written.\n");
+    nt_cli_codes_help(out);
 }

@@ -13,8 +13,8 @@ struct nt_cli_option {
     char letter;          /* 0: none */
     const char *name;     /* long name; NULL closes a table */
     const char *argument; /* what its argument is called; NULL: it takes none */
-    const char *text;
-    size_t offset; /* in the values: of a bool (no argument) or a const char * */
+    const char *text; /* of one that takes one of two words: "ONE (…) or OTHER …", so that shells complete them */
+    size_t offset;    /* in the values: of a bool (no argument) or a const char * */
 };
 
 /* What is not an option. */
