@@ -132,7 +132,9 @@ NT_API nt_object nt_object_new(nt_log *log, const nt_object_options *options);
 NT_API void nt_object_close(nt_object take_object);
 /* A new epoch: closes it and opens one like it that names it as its predecessor; logs `epoch`. */
 NT_API nt_object nt_object_succeed(nt_object take_object);
+/* From now on events of these kinds are logged, a sum of NT_MASK(kind), and no others; all are counted. */
 NT_API void nt_object_mask_set(nt_object object, uint64_t mask);
+/* The kinds that are logged now. */
 NT_API uint64_t nt_object_mask(nt_object object);
 /* What was counted so far: count, total, max, last time. 0, or -ENOENT if nothing was. */
 NT_API int nt_object_tally(nt_object object, nt_kind kind, struct nt_layout_tally *ret_tally);
@@ -192,6 +194,7 @@ static inline void nt_object_session_set(nt_object object, nt_session session);
 /* The same from the message just read on, whose session is known only now that it is decoded: `value` is what that read
    measured. Logs `session` with value NT_SESSION_JOIN and the read's count as its argument. */
 NT_API void nt_object_session_join(nt_object object, nt_session session, uint64_t value);
+/* The session that the object counts in now. */
 NT_API nt_session nt_object_session(nt_object object);
 
 /* ---- User-defined kinds ---- */
@@ -235,11 +238,13 @@ typedef struct nt_value {
 
 /* Counts an event that carries fields: they are logged with it, cut at 4096 bytes and flagged. */
 NT_API void nt_object_record(nt_object object, nt_kind kind, uint64_t value, const nt_value *values, unsigned count);
+/* The same at a time that the caller took with nt_now. */
 NT_API void nt_object_record_at(nt_object object, nt_kind kind, uint64_t value, const nt_value *values, unsigned count,
                                 nt_time at);
 
 /* ---- Counting ---- */
 
+/* The time by the log's clock. */
 static inline nt_time nt_now(void);
 
 /* One event of that kind happened on the object and measured value. Exclusive and shared objects alike. */
@@ -252,6 +257,7 @@ static inline void nt_object_count_with(nt_object object, nt_kind kind, uint64_t
 
 /* The same in a session, on shared objects; on an exclusive one in another session than its own, which it keeps. */
 NT_API void nt_object_count_in(nt_object object, nt_session session, nt_kind kind, uint64_t value);
+/* And at a time that the caller took with nt_now. */
 NT_API void nt_object_count_in_at(nt_object object, nt_session session, nt_kind kind, uint64_t value, nt_time at);
 
 #include <nt/log_inline.h>
