@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # demo.sh [BUILD]: runs the relay for a few seconds and looks at it with ntscope, while it runs and after one of
-# its processes was killed. BUILD: the build folder, by default $NTSCOPE_BUILD, else build.
+# its processes was killed; and at what a recorder kept that was killed, too. BUILD: the build folder, by default $NTSCOPE_BUILD, else build.
 set -eu
 
 build=${1:-${NTSCOPE_BUILD:-build}}
@@ -24,9 +24,11 @@ fi
 "$ntscope" clean >/dev/null 2>&1 || true
 
 output=$(mktemp)
-relay_pid=
+recording=$NTSCOPE_DIR/relay.ntrec
+rm -f "$recording"
+relay_pid='' recorder=''
 # The relay's other processes end by themselves.
-trap 'rm -f "$output"; [ -z "$relay_pid" ] || kill "$relay_pid" 2>/dev/null || true' EXIT
+trap 'rm -f "$output"; for pid in $relay_pid $recorder; do kill "$pid" 2>/dev/null || true; done' EXIT
 trap 'exit 130' INT TERM HUP
 
 say() {
@@ -53,9 +55,11 @@ pid_of() {
 number='*/worker-1/**/orders/read/total'
 
 say "A relay: source -> router -> 3 workers -> sink, six processes, 400 requests a second"
-"$relay" --requests=0 --seconds=6 --rate=400 --workers=3 --churn=50 >"$output" 2>/dev/null &
+"$relay" --requests=0 --seconds=8 --rate=400 --workers=3 --churn=50 >"$output" 2>/dev/null &
 relay_pid=$!
 sleep 2
+"$ntscope" record -o "$recording" &
+recorder=$!
 
 say "While it runs: which programs log, what one of them did, and one number of that"
 show ps
@@ -87,6 +91,27 @@ say "What it counted is all there, up to the last message"
 show stat worker-1
 show stat "$number"
 
+say "All along a recorder kept what happened. It is killed as well; its file has all but the last second"
+of_victim='*/worker-1/**/orders/read'
+last_total() {
+    "$ntscope" events "$recording" "$of_victim" 2>/dev/null | sed -n '$s/.* total \([0-9]*\).*/\1/p'
+}
+counted=$("$ntscope" stat "$number")
+tries=50
+until [ "$(last_total)" = "$counted" ] || [ $tries -eq 0 ]; do
+    sleep 0.1
+    tries=$((tries - 1))
+done
+kill -9 "$recorder" 2>/dev/null || true
+wait "$recorder" 2>/dev/null || true
+recorder=
+# Exit code 3: it has no end, which is said each time.
+show info "$recording" || true
+show events "$recording" "$of_victim" | tail -n 3
+recorded=$("$ntscope" stat "$recording" "$number" 2>/dev/null) || true
+echo "worker-1 read $recorded bytes, says the recording; the last event says $(last_total), its log says $counted."
+[ "$recorded" = "$counted" ] && [ "$(last_total)" = "$counted" ] || { echo "demo: they differ" >&2; exit 1; }
+
 say "The others go on until the relay ends"
 # It does not exit 0: results of the killed worker are missing.
 wait "$relay_pid" || true
@@ -105,5 +130,6 @@ What to try next (the logs stay until you remove them):
   $short/ntscope stat --json     # the same as one JSON tree
   $short/ntscope session --tree | less   # all requests, the largest first, with their parts
   $short/ntscope stat -- $short/examples/relay/relay >/dev/null     # run a program, then show what it did
+  $short/ntscope top \$NTSCOPE_DIR/relay.ntrec     # what the recorder kept, as any log is looked at
   $short/ntscope clean           # remove the logs of programs that have ended
 END
