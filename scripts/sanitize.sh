@@ -17,7 +17,9 @@ run() {
     shift 3
     echo "sanitize: $name"
     CC=$compiler scripts/configure.sh "build-$name" -Dtests=true -Dwerror=true "$@"
-    ninja -C "build-$name" --quiet
+    # The build runs the tool, too.
+    # shellcheck disable=SC2086 # words of a command
+    $runner ninja -C "build-$name" --quiet
     # shellcheck disable=SC2086 # words of a command
     $runner meson test -C "build-$name" --no-rebuild --print-errorlogs -t 3
 }

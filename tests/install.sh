@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # install.sh ROOT: what `make install DESTDIR=ROOT prefix=/usr` put there is enough to compile and run a
-# user's program, in C and C++, with the shared library and with the archive.
+# user's program, in C and C++, with the shared library and with the archive; and man and shells find what is theirs.
 set -eu
 
 root=$1
@@ -43,4 +43,15 @@ for compiler in 'gcc -std=c17' 'g++ -std=c++17 -x c++'; do
     "$work/static"
 done
 "$root/usr/bin/ntscope" --help >/dev/null
+
+commands=$("$root/usr/bin/ntscope" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+[ -n "$commands" ] || { echo "install: no commands" >&2; exit 1; }
+# shellcheck disable=SC2046 # a list of words
+for page in man1/ntscope.1 $(printf 'man1/ntscope-%s.1 ' $commands) man3/nt_log.3 man3/nt_link.3 \
+    man5/ntlog.5 man5/ntrec.5; do
+    mandoc -Tlint -Wwarning "$root/usr/share/man/$page"
+done
+grep -qx '\.so man3/nt_log\.3' "$root/usr/share/man/man3/nt_object_count.3"
+bash -n "$root/usr/share/bash-completion/completions/ntscope"
+zsh -n "$root/usr/share/zsh/site-functions/_ntscope"
 echo "install: complete"
