@@ -16,7 +16,8 @@
 static void codes_have_words(void **state)
 {
     (void)state;
-    static const int codes[] = { NT_EFORMAT, NT_EVERSION, NT_ETRUNCATED, NT_EDISABLED, NT_ESYNTAX, ENOENT, ENOMEM };
+    static const int codes[] = { NT_EFORMAT, NT_EVERSION, NT_ETRUNCATED, NT_EDISABLED,
+                                 NT_ESYNTAX, NT_EFORKED,  ENOENT,        ENOMEM };
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         assert_string_equal(nt_error_text(codes[i]), nt_error_text(-codes[i]));
         assert_string_not_equal(nt_error_text(codes[i]), "unknown error");
@@ -30,7 +31,7 @@ static void codes_have_words(void **state)
 static void other_numbers_too(void **state)
 {
     (void)state;
-    static const int codes[] = { INT_MIN, INT_MAX, 4000, -4000, 9999, 10006 };
+    static const int codes[] = { INT_MIN, INT_MAX, 4000, -4000, 9999, 10007 };
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         assert_string_equal(nt_error_text(codes[i]), "unknown error");
 }
