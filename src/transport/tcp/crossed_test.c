@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both ends connect to each other at once, or a peer connects that we have a bundle with: against a peer that is scripted
-   byte by byte. Whose request counts is decided by the addresses, bytewise. */
+/* Both ends connect to each other at once, or a peer connects that we have a bundle with: against a peer that is
+   scripted byte by byte. Whose request counts is decided by the addresses, bytewise. */
 #include "transport/tcp/script.h"
 
 #define LOW "0.0.0.1" /* hosts that are claimed, below and above the scripted peer's */
