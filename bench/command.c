@@ -68,6 +68,16 @@ static int spawn_ahead(pid_t *ret_child, const posix_spawn_file_actions_t *actio
     return error;
 }
 
+int command_start(char *const *command, bool ahead, pid_t *ret_child)
+{
+    if ((ahead && spawn_ahead(ret_child, NULL, command) == 0) ||
+        posix_spawn(ret_child, command[0], NULL, NULL, command, environ) == 0) {
+        return 0;
+    }
+    fprintf(stderr, "bench: %s cannot be run\n", command[0]);
+    return -1;
+}
+
 int command_run(char *const *command, bool ahead, struct command_cost *ret_cost)
 {
     posix_spawn_file_actions_t actions;

@@ -4,6 +4,7 @@
 #define NT_BENCH_COMMAND_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct command_cost {
     double wall_ms;
@@ -19,5 +20,7 @@ const char *command_path(const char *name);
 /* Runs it, its output thrown away; `ahead`: of ordinary programs, if that is allowed, so that its wall time is its
    own. 0, or -1 with a line on stderr if it did not exit with 0. */
 int command_run(char *const *command, bool ahead, struct command_cost *ret_cost);
+/* Starts it, to be waited for, with the output of this program; `ahead` as before. 0, or -1 with a line on stderr. */
+int command_start(char *const *command, bool ahead, pid_t *ret_child);
 
 #endif
