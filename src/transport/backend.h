@@ -14,6 +14,7 @@ struct nt_endpoint;
 struct nt_connection;
 struct nt_delivery;
 struct transport_peer;
+struct transport_lend;
 
 struct transport_backend {
     const char *name;
@@ -37,8 +38,10 @@ struct transport_backend {
     /* Begins: connection_opened or connection_failed follow, in this call or later. It is in its peer's
        `connecting`. */
     void (*connect)(struct nt_connection *connection);
-    /* One message, of an open connection. 0; -EAGAIN: too much waits, nothing was taken; -ECONNRESET, -ENOBUFS. */
-    int (*send)(struct nt_connection *connection, const struct iovec *parts, int count, size_t size);
+    /* One message, of an open connection. 0; -EAGAIN: too much waits, nothing was taken; -ECONNRESET, -ENOBUFS. `lend`:
+       the sender waits until that is held no more, so that the parts may be read until then; NULL: it does not. */
+    int (*send)(struct nt_connection *connection, const struct iovec *parts, int count, size_t size,
+                struct transport_lend *lend);
     /* Whether so little waits to leave that a sender that waits should go on. */
     bool (*has_room)(const struct transport_peer *peer);
     /* Sends what was gathered before `since`, ns. Returns when the oldest of the rest was, 0: there is none. May be

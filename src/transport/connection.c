@@ -37,12 +37,12 @@ void nt_connection_unref(nt_connection *take_connection)
 
 uint64_t nt_connection_id(const nt_connection *connection)
 {
-    return connection->id;
+    return atomic_load_explicit(&connection->id, memory_order_relaxed);
 }
 
 uint64_t nt_connection_bundle(const nt_connection *connection)
 {
-    return connection->bundle;
+    return atomic_load_explicit(&connection->bundle, memory_order_relaxed);
 }
 
 nt_address nt_connection_address(const nt_connection *connection)
@@ -244,7 +244,7 @@ static bool options_bad(const struct nt_connect_options *options)
     for (size_t i = 0; i < sizeof options->reserved / sizeof options->reserved[0]; i++) {
         reserved |= options->reserved[i];
     }
-    return options->size != sizeof *options || options->reliability > NT_UNRELIABLE || reserved != 0;
+    return options->reliability > NT_UNRELIABLE || reserved != 0;
 }
 
 /* Locked. The reference is the caller's. */
@@ -267,13 +267,11 @@ static int connect_begin(struct nt_endpoint *endpoint, const nt_address *address
     connection->waits = waits;
     DL_APPEND(peer->connecting, connection);
     *ret_connection = nt_connection_ref(connection);
+    transport_timer_set(transport, &connection->timeout, transport_now() + timeout * TRANSPORT_MS);
     if (peer_is_self(peer)) {
         self_connect(connection);
     } else {
         transport->backend->connect(connection);
-    }
-    if (connection->state == CONNECTION_CONNECTING) {
-        transport_timer_set(transport, &connection->timeout, transport_now() + timeout * TRANSPORT_MS);
     }
     return 0;
 }
@@ -282,17 +280,17 @@ int nt_endpoint_connect(nt_endpoint *endpoint, const nt_address *address, const 
                         uint32_t flags, nt_connection **ret_connection)
 {
     TRANSPORT_UNCANCELLED;
-    static const struct nt_connect_options defaults = NT_CONNECT_OPTIONS_INIT;
+    struct nt_connect_options taken = NT_CONNECT_OPTIONS_INIT;
     struct nt_transport *transport = endpoint->transport;
     struct nt_connection *connection = NULL;
-    options = options != NULL ? options : &defaults;
-    if (options_bad(options) || flags & ~(uint32_t)NT_NONBLOCK) {
+    if ((options != NULL && !transport_options_take(&taken, sizeof taken, CONNECT_OPTIONS_FIRST, options)) ||
+        options_bad(&taken) || flags & ~(uint32_t)NT_NONBLOCK) {
         return -EINVAL;
     }
     if (!transport_enter(transport)) {
         return -NT_EFORKED;
     }
-    int error = connect_begin(endpoint, address, options, !(flags & NT_NONBLOCK), &connection);
+    int error = connect_begin(endpoint, address, &taken, !(flags & NT_NONBLOCK), &connection);
     while (error == 0 && !(flags & NT_NONBLOCK) && connection->state == CONNECTION_CONNECTING) {
         transport_turn(transport, TRANSPORT_NEVER); /* its timeout ends it */
     }
@@ -336,7 +334,8 @@ static int send_state(const struct nt_connection *connection)
     }
 }
 
-static int send_one(struct nt_connection *connection, const struct iovec *parts, int count, size_t size)
+static int send_one(struct nt_connection *connection, const struct iovec *parts, int count, size_t size,
+                    struct transport_lend *lend)
 {
     int result = send_state(connection);
     if (result != 0) {
@@ -345,15 +344,23 @@ static int send_one(struct nt_connection *connection, const struct iovec *parts,
     if (peer_is_self(connection->peer)) {
         return self_send(connection, parts, count, size);
     }
-    return transport_of(connection)->backend->send(connection, parts, count, size);
+    return transport_of(connection)->backend->send(connection, parts, count, size, lend);
 }
 
 static int send_waiting(struct nt_connection *connection, const struct iovec *parts, int count, size_t size)
 {
     struct nt_transport *transport = transport_of(connection);
+    struct transport_lend lend = { .held = false };
     int result;
-    while ((result = send_one(connection, parts, count, size)) == -EAGAIN) {
+    while ((result = send_one(connection, parts, count, size, &lend)) == -EAGAIN) {
         transport_turn(transport, TRANSPORT_NEVER);
+    }
+    while (lend.held) {
+        transport_turn(transport, TRANSPORT_NEVER);
+    }
+    free(lend.parts);
+    if (lend.left > 0) { /* the bundle was lost on the way */
+        return -ECONNRESET;
     }
     while (!peer_is_self(connection->peer) && result == 0 && connection->state == CONNECTION_OPEN &&
            !transport->backend->has_room(connection->peer)) {
@@ -364,7 +371,7 @@ static int send_waiting(struct nt_connection *connection, const struct iovec *pa
 
 static int send_at_once(struct nt_connection *connection, const struct iovec *parts, int count, size_t size)
 {
-    int result = send_one(connection, parts, count, size);
+    int result = send_one(connection, parts, count, size, NULL);
     if (result == -EAGAIN && connection->state == CONNECTION_OPEN && !connection->is_blocked) {
         DL_APPEND(connection->peer->blocked, connection);
         connection->is_blocked = true;

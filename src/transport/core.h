@@ -140,8 +140,19 @@ struct nt_connection {
     uint8_t state, reliability;
     bool is_incoming, waits, is_blocked; /* waits: a thread waits in connect */
     int error;                           /* of a connect that failed */
-    uint64_t id, bundle, messages;
+    _Atomic uint64_t id, bundle;         /* may be asked for at any time, unlocked */
+    uint64_t messages;
     struct transport_timer timeout;
+};
+
+/* Memory of a sender that waits, which a backend sends from instead of copying it. */
+struct transport_lend {
+    bool held;           /* the backend still reads it */
+    struct iovec *parts; /* who lends frees them */
+    int count, at;       /* parts; the first that did not leave whole */
+    size_t offset, left; /* bytes of that part that left; that did not, of all */
+    size_t before;       /* bytes that wait in front of it */
+    uint8_t head[8];     /* the backend's own */
 };
 
 /* ---- Locking and waiting ---- */
@@ -157,6 +168,10 @@ void transport_cancel_restore(const int *state);
 bool transport_enter(struct nt_transport *transport);
 void transport_leave(struct nt_transport *transport);
 bool transport_is_forked(const struct nt_transport *transport);
+enum { TRANSPORT_OPTIONS_FIRST = 136, ENDPOINT_OPTIONS_FIRST = 40, CONNECT_OPTIONS_FIRST = 40 }; /* first version's */
+/* Options of a program that was built with fewer members than this, or with more, which must be zero: what is missing
+   is zero. At least `first_size` bytes. */
+bool transport_options_take(void *ret_options, size_t size, size_t first_size, const void *options);
 int transport_new(const struct transport_backend *backend, const struct nt_transport_options *options,
                   struct nt_transport **ret_transport);
 void transport_ref(struct nt_transport *transport);

@@ -238,7 +238,7 @@ static bool options_bad(const struct nt_endpoint_options *options)
     for (size_t i = 0; i < sizeof options->reserved / sizeof options->reserved[0]; i++) {
         reserved |= options->reserved[i];
     }
-    return options->size != sizeof *options || reserved != 0;
+    return reserved != 0;
 }
 
 static int endpoint_open(struct nt_transport *transport, struct nt_endpoint *endpoint)
@@ -255,16 +255,16 @@ static int endpoint_open(struct nt_transport *transport, struct nt_endpoint *end
 int nt_endpoint_new(nt_transport *transport, const nt_endpoint_options *options, nt_endpoint **ret_endpoint)
 {
     TRANSPORT_UNCANCELLED;
-    static const struct nt_endpoint_options defaults = NT_ENDPOINT_OPTIONS_INIT;
-    options = options != NULL ? options : &defaults;
-    if (options_bad(options)) {
+    struct nt_endpoint_options taken = NT_ENDPOINT_OPTIONS_INIT;
+    if ((options != NULL && !transport_options_take(&taken, sizeof taken, ENDPOINT_OPTIONS_FIRST, options)) ||
+        options_bad(&taken)) {
         return -EINVAL;
     }
     struct nt_endpoint *endpoint = calloc(1, sizeof *endpoint);
     if (endpoint == NULL) {
         return -ENOMEM;
     }
-    endpoint->flags = options->flags;
+    endpoint->flags = taken.flags;
     endpoint->poll = endpoint->event = -1;
     atomic_init(&endpoint->users, 1);
     atomic_init(&endpoint->refs, 1);

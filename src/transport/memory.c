@@ -254,8 +254,10 @@ static void deliver(struct memory_peer *mate, const struct nt_connection *incomi
     overtaken_post(mate, incoming);
 }
 
-static int memory_send(struct nt_connection *connection, const struct iovec *parts, int count, size_t size)
+static int memory_send(struct nt_connection *connection, const struct iovec *parts, int count, size_t size,
+                       struct transport_lend *lend)
 {
+    (void)lend;
     struct memory_peer *peer = memory_peer_of(connection->peer), *mate = peer->mate;
     struct memory *memory = memory_of(&peer->core);
     if (mate->core.held >= memory->core.options.max_peer) {

@@ -8,6 +8,26 @@
 
 static const struct transport_backend *const backends[] = { &transport_tcp, &transport_memory };
 
+#define OPTIONS_SIZE_MAX 4096u /* a size beyond it was never set */
+
+bool transport_options_take(void *ret_options, size_t size, size_t first_size, const void *options)
+{
+    const unsigned char *bytes = options;
+    size_t given;
+    memcpy(&given, options, sizeof given);
+    if (given < first_size || given > OPTIONS_SIZE_MAX) {
+        return false;
+    }
+    for (size_t i = size; i < given; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    memset(ret_options, 0, size);
+    memcpy(ret_options, options, given < size ? given : size);
+    return true;
+}
+
 static bool options_bad(const struct nt_transport_options *options)
 {
     uint32_t known = NT_TRANSPORT_UNADDRESSABLE | NT_TRANSPORT_DELAY | NT_TRANSPORT_KEEPALIVE | NT_TRANSPORT_CHECK_HOST;
@@ -15,7 +35,7 @@ static bool options_bad(const struct nt_transport_options *options)
     for (size_t i = 0; i < sizeof options->reserved / sizeof options->reserved[0]; i++) {
         reserved |= options->reserved[i];
     }
-    return options->size != sizeof *options || reserved != 0 || options->max_message > UINT32_MAX;
+    return reserved != 0 || options->max_message > UINT32_MAX;
 }
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)
@@ -44,11 +64,9 @@ int nt_transport_open(const nt_transport_options *options, nt_transport **ret_tr
 {
     TRANSPORT_UNCANCELLED;
     struct nt_transport_options filled = NT_TRANSPORT_OPTIONS_INIT;
-    if (options != NULL) {
-        if (options_bad(options)) {
-            return -EINVAL;
-        }
-        filled = *options;
+    if (options != NULL &&
+        (!transport_options_take(&filled, sizeof filled, TRANSPORT_OPTIONS_FIRST, options) || options_bad(&filled))) {
+        return -EINVAL;
     }
     options_fill(&filled);
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {

@@ -11,8 +11,7 @@
 
 #include "transport/tcp/tcp.h"
 
-#define READS 4                /* of one socket before it is the next one's turn */
-#define LOW_WATER (256u << 10) /* bytes that wait, up to which senders that wait go on */
+#define READS 4 /* of one socket before it is the next one's turn */
 
 /* ---- Sending ---- */
 
@@ -37,7 +36,7 @@ static int control_or_lose(struct tcp_peer *peer, uint32_t type, uint32_t number
 
 void bundle_flushed(struct tcp_peer *peer)
 {
-    if (socket_waiting(peer->socket) <= LOW_WATER) {
+    if (socket_waiting(peer->socket) <= socket_low_water(tcp_of(peer))) {
         peer_writable(&peer->core);
     }
 }
@@ -87,6 +86,7 @@ static struct tcp_socket *bundle_leave(struct tcp_peer *peer)
 {
     struct tcp_socket *socket = peer->socket;
     transport_timer_clear(&tcp_of(peer)->core, &peer->probe);
+    transport_timer_clear(&tcp_of(peer)->core, &peer->closing);
     peer->probing = peer->asked = false;
     peer->socket = NULL;
     peer->state = PEER_NONE;
@@ -143,11 +143,37 @@ static void bundle_close(struct tcp_peer *peer, bool reply)
     peer_unref(&peer->core);
 }
 
+static void closing_late(struct transport_timer *timer);
+
+/* Connects that come meanwhile wait for the answer: half of what they have is left to them. */
+static void closing_begin(struct tcp_peer *peer)
+{
+    struct nt_transport *transport = &tcp_of(peer)->core;
+    uint64_t probe = transport->options.probe_timeout_ms, connect = transport->options.connect_timeout_ms;
+    peer->closing.fire = closing_late;
+    transport_timer_set(transport, &peer->closing,
+                        transport_now() + (probe < connect ? probe : connect) * TRANSPORT_MS / 2);
+}
+
+/* It stays away: what was sent still leaves, but nobody waits for an answer. */
+static void closing_late(struct transport_timer *timer)
+{
+    struct tcp_peer *peer = (struct tcp_peer *)(void *)((char *)timer - offsetof(struct tcp_peer, closing));
+    if (socket_waiting(peer->socket) > 0 && peer->unsent != socket_waiting(peer->socket)) {
+        peer->unsent = socket_waiting(peer->socket); /* it takes what waits, slowly */
+        closing_begin(peer);
+        return;
+    }
+    bundle_close(peer, false);
+}
+
 void bundle_try_close(struct tcp_peer *peer)
 {
     if (peer->state == PEER_VALID && peer->core.outgoing == NULL && peer->core.incoming == NULL &&
         control_or_lose(peer, WIRE_CLOSE_SOCKET, peer->last_in) == 0) {
         peer->state = PEER_CLOSING;
+        peer->unsent = socket_waiting(peer->socket);
+        closing_begin(peer);
     }
 }
 
@@ -185,7 +211,7 @@ int bundle_probe(struct tcp_peer *peer, bool asked)
     }
     peer->probing = true;
     peer->asked = asked;
-    peer->probed = transport_now();
+    peer->probed = peer->probe_sent = transport_now();
     peer->probe.fire = probe_late;
     transport_timer_set(&tcp->core, &peer->probe, peer->probed + tcp->core.options.probe_timeout_ms * TRANSPORT_MS);
     (void)control_or_lose(peer, WIRE_PROBE, 0);
@@ -232,7 +258,7 @@ static void probe_answered(struct tcp_peer *peer)
     }
     transport_timer_clear(&tcp_of(peer)->core, &peer->probe);
     if (peer->asked) {
-        delivery_tell(&peer->core, NT_DELIVERY_PINGED, NULL, (int64_t)(transport_now() - peer->probed), "");
+        delivery_tell(&peer->core, NT_DELIVERY_PINGED, NULL, (int64_t)(transport_now() - peer->probe_sent), "");
     }
     peer->probing = peer->asked = false;
     idle_probe(peer);
@@ -259,6 +285,7 @@ static void frame_open(struct tcp_peer *peer, uint32_t number)
         peer->last_in = number;
         if (peer->state == PEER_CLOSING) { /* theirs crossed our CloseSocket, which they will pass over */
             peer->state = PEER_VALID;
+            transport_timer_clear(&tcp_of(peer)->core, &peer->closing);
             uint64_t bundle = peer->core.bundle;
             struct tcp_socket *parked = peer->parked;
             peer->parked = NULL;

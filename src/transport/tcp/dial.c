@@ -13,8 +13,11 @@
 
 /* ---- Names ---- */
 
+#define LOOKUPS 16u /* threads at a time */
+
 struct lookup {
-    struct tcp_peer *peer; /* a reference */
+    struct lookup *next, *prev; /* those that wait for their turn */
+    struct tcp_peer *peer;      /* a reference */
     uint64_t number;
     char *host, *port;
     struct addrinfo *found;
@@ -34,43 +37,72 @@ static const struct addrinfo hints_numeric = { .ai_family = AF_UNSPEC,
 
 static void dial_next(struct tcp_peer *peer, int error);
 
-static void *lookup_main(void *arg)
+/* Locked: whether somebody still waits for it. */
+static bool lookup_wanted(const struct lookup *lookup)
 {
-    struct lookup *lookup = arg;
+    return lookup->peer->state == PEER_LOOKUP && lookup->peer->lookup == lookup->number;
+}
+
+/* Looks the name up, if that is still wanted, and returns the next one that waits, or NULL. */
+static struct lookup *lookup_run(struct tcp *tcp, struct lookup *take_lookup, bool wanted, bool *ret_wanted)
+{
+    struct lookup *lookup = take_lookup, *next;
     struct tcp_peer *peer = lookup->peer;
-    struct nt_transport *transport = peer->core.endpoint->transport;
-    if (getaddrinfo(lookup->host, lookup->port, &hints_named, &lookup->found) != 0) {
+    if (!wanted || getaddrinfo(lookup->host, lookup->port, &hints_named, &lookup->found) != 0) {
         lookup->found = NULL;
     }
-    transport_ref(transport);
-    if (transport_enter(transport)) {
-        if (peer->state == PEER_LOOKUP && peer->lookup == lookup->number) {
-            peer->found = peer->next = lookup->found;
-            lookup->found = NULL;
-            dial_next(peer, -ENOENT);
-            transport_changed(transport);
-        }
-        transport_leave(transport);
+    pthread_mutex_lock(&tcp->core.lock);
+    if (wanted && lookup_wanted(lookup)) {
+        peer->found = peer->next = lookup->found;
+        lookup->found = NULL;
+        dial_next(peer, -ENOENT);
+        transport_changed(&tcp->core);
     }
+    next = tcp->lookups;
+    if (next != NULL) {
+        DL_DELETE(tcp->lookups, next);
+        *ret_wanted = lookup_wanted(next);
+    } else {
+        tcp->looking--;
+    }
+    transport_leave(&tcp->core);
     if (lookup->found != NULL) {
         freeaddrinfo(lookup->found);
     }
     peer_unref(&peer->core);
     lookup_free(lookup);
-    transport_unref(transport);
+    return next;
+}
+
+static void *lookup_main(void *arg)
+{
+    struct lookup *lookup = arg;
+    struct tcp *tcp = tcp_of(lookup->peer);
+    bool wanted = true;
+    transport_ref(&tcp->core);
+    while (lookup != NULL) {
+        lookup = lookup_run(tcp, lookup, wanted, &wanted);
+    }
+    transport_unref(&tcp->core);
     return NULL;
 }
 
 static int lookup_start(struct lookup *take_lookup)
 {
+    struct tcp *tcp = tcp_of(take_lookup->peer);
     pthread_t thread;
     sigset_t all, before;
+    peer_ref(&take_lookup->peer->core);
+    if (tcp->looking >= LOOKUPS) {
+        DL_APPEND(tcp->lookups, take_lookup);
+        return 0;
+    }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    peer_ref(&take_lookup->peer->core);
     int error = pthread_create(&thread, NULL, lookup_main, take_lookup);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0) {
+        tcp->looking++;
         pthread_detach(thread);
     } else {
         peer_unref(&take_lookup->peer->core);
@@ -171,6 +203,13 @@ static void dial_next(struct tcp_peer *peer, int error)
     dial_fail(peer, error, error == -ENOENT ? "nobody listens there" : strerrordesc_np(-error));
 }
 
+void dial_extend(struct tcp_peer *peer, const struct nt_connection *connection)
+{
+    if (connection->timeout.due > peer->dialing.due) {
+        transport_timer_set(&tcp_of(peer)->core, &peer->dialing, connection->timeout.due);
+    }
+}
+
 void dial(struct tcp_peer *peer)
 {
     struct tcp *tcp = tcp_of(peer);
@@ -179,10 +218,15 @@ void dial(struct tcp_peer *peer)
         peer_refuse(&peer->core, -ECONNREFUSED, "not an address: host:port:endpoint");
         return;
     }
+    const struct nt_connection *connection;
     peer->dialing.fire = dial_late;
     peer->state = PEER_LOOKUP;
     transport_timer_set(&tcp->core, &peer->dialing,
                         transport_now() + tcp->core.options.connect_timeout_ms * TRANSPORT_MS);
+    DL_FOREACH(peer->core.connecting, connection)
+    {
+        dial_extend(peer, connection);
+    }
     struct lookup *lookup = lookup_new(peer, &address);
     if (lookup == NULL) {
         dial_fail(peer, -ENOMEM, "no memory");

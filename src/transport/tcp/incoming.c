@@ -186,9 +186,8 @@ void incoming_accept(struct tcp_socket *take_socket, struct tcp_peer *peer)
 /* Decided on when our own request is answered, or our bundle is settled. */
 static void park(struct tcp_socket *socket, struct tcp_peer *peer)
 {
-    if (peer->parked != NULL) {
-        socket_close(socket);
-        return;
+    if (peer->parked != NULL) { /* whoever asks again has given up what it asked for before */
+        socket_close(peer->parked);
     }
     pending_leave(socket);
     socket->paused = true;

@@ -12,6 +12,7 @@
 #include "transport/tcp/tcp.h"
 
 #define PARTS 64
+#define LOW_WATER (256u << 10)
 #define BURST 8u                 /* messages after which they are gathered */
 #define BURST_NS UINT64_C(20000) /* between two of them, at most */
 #define GATHER_MESSAGE 4096u     /* bytes: longer ones are not gathered */
@@ -57,6 +58,14 @@ static void gather_end(struct tcp_socket *socket)
     socket->tcp->hot = socket->tcp->hot == socket ? NULL : socket->tcp->hot;
 }
 
+/* Its sender may go on. */
+static void lend_end(struct tcp_socket *socket)
+{
+    socket->lent->held = false;
+    socket->lent = NULL;
+    transport_changed(&socket->tcp->core);
+}
+
 void socket_close(struct tcp_socket *take_socket)
 {
     struct tcp_socket *socket = take_socket;
@@ -66,6 +75,9 @@ void socket_close(struct tcp_socket *take_socket)
     struct tcp *tcp = socket->tcp;
     int fd = socket->watch.fd;
     gather_end(socket);
+    if (socket->lent != NULL) {
+        lend_end(socket);
+    }
     transport_timer_clear(&tcp->core, &socket->timer);
     transport_watch_clear(&tcp->core, &socket->watch);
     (void)shutdown(fd, SHUT_RDWR); /* a child may have it too, and close says nothing then */
@@ -110,9 +122,20 @@ static void socket_late(struct transport_timer *timer)
     socket_close(socket);
 }
 
-size_t socket_waiting(const struct tcp_socket *socket)
+static size_t out_waiting(const struct tcp_socket *socket)
 {
     return socket->out_size - socket->out_at;
+}
+
+size_t socket_waiting(const struct tcp_socket *socket)
+{
+    return out_waiting(socket) + (socket->lent != NULL ? socket->lent->left : 0);
+}
+
+size_t socket_low_water(const struct tcp *tcp)
+{
+    uint64_t half = tcp->core.options.max_peer / 2;
+    return half < LOW_WATER ? (size_t)half : LOW_WATER;
 }
 
 int socket_watch(struct tcp_socket *socket)
@@ -143,7 +166,7 @@ void socket_options(const struct tcp *tcp, int fd)
 
 static int out_append(struct tcp_socket *socket, const void *bytes, size_t size)
 {
-    size_t waiting = socket_waiting(socket);
+    size_t waiting = out_waiting(socket);
     if (socket->out_room - socket->out_size < size) {
         size_t room = socket->out_room != 0 ? socket->out_room : 4096;
         while (room < waiting + size) {
@@ -206,6 +229,44 @@ static size_t parts_gather(const struct iovec *parts, int count, int at, size_t 
     return used;
 }
 
+static int keep(struct tcp_socket *socket, const struct iovec *parts, int count, size_t offset)
+{
+    int error = 0;
+    for (int at = 0; at < count && error == 0; at++, offset = 0) {
+        if (parts[at].iov_len > offset) {
+            error = out_append(socket, (const uint8_t *)parts[at].iov_base + offset, parts[at].iov_len - offset);
+        }
+    }
+    return error;
+}
+
+/* The rest of a message, which may begin within its head. */
+static int lend_begin(struct tcp_socket *socket, struct transport_lend *lend, const struct iovec *parts, int count,
+                      size_t offset)
+{
+    lend->parts = malloc((size_t)count * sizeof *parts);
+    if (lend->parts == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(lend->parts, parts, (size_t)count * sizeof *parts);
+    if (parts[0].iov_len <= sizeof lend->head) { /* the head, or as short as it: not the caller's, perhaps */
+        memcpy(lend->head, parts[0].iov_base, parts[0].iov_len);
+        lend->parts[0].iov_base = lend->head;
+    }
+    lend->count = count;
+    lend->at = 0;
+    lend->offset = offset;
+    lend->left = 0;
+    for (int i = 0; i < count; i++) {
+        lend->left += parts[i].iov_len;
+    }
+    lend->left -= offset;
+    lend->before = out_waiting(socket);
+    lend->held = lend->left > 0;
+    socket->lent = lend->held ? lend : NULL;
+    return 0;
+}
+
 /* What waits of a burst leaves first, together; what does not leave now is looked at as any other. */
 static int gather_send(struct tcp_socket *socket)
 {
@@ -232,24 +293,8 @@ static int gather(struct tcp_socket *socket, const struct iovec *parts, int coun
     return error == 0 && socket_waiting(socket) >= GATHER ? gather_send(socket) : error;
 }
 
-int socket_send_message(struct tcp_socket *socket, const struct iovec *parts, int count, size_t size)
-{
-    struct nt_transport *transport = &socket->tcp->core;
-    uint64_t now = transport_now();
-    bool quick = now - socket->sent < BURST_NS && socket->takes == transport->takes &&
-                 transport->options.gather_us != UINT32_MAX;
-    socket->burst = quick ? socket->burst + 1 : 0;
-    socket->sent = now;
-    socket->takes = transport->takes;
-    if (socket->burst >= BURST && size <= GATHER_MESSAGE && (socket->gathers || socket_waiting(socket) == 0)) {
-        return gather(socket, parts, count, now);
-    }
-    int error = socket_send(socket, parts, count);
-    socket->sent = transport_now();
-    return error;
-}
-
-int socket_send(struct tcp_socket *socket, const struct iovec *parts, int count)
+/* What does not leave at once stays where it is, if it is lent, else it is copied. */
+static int send_or_keep(struct tcp_socket *socket, const struct iovec *parts, int count, struct transport_lend *lend)
 {
     int at = 0, error = socket->gathers ? gather_send(socket) : 0;
     size_t offset = 0;
@@ -270,24 +315,76 @@ int socket_send(struct tcp_socket *socket, const struct iovec *parts, int count)
         stuck = (size_t)sent < size;
         at = parts_skip(parts, count, at, &offset, (size_t)sent);
     }
-    for (; at < count && error == 0; at++, offset = 0) {
-        if (parts[at].iov_len > offset) {
-            error = out_append(socket, (const uint8_t *)parts[at].iov_base + offset, parts[at].iov_len - offset);
-        }
+    if (at < count) {
+        error = lend != NULL ? lend_begin(socket, lend, parts + at, count - at, offset)
+                             : keep(socket, parts + at, count - at, offset);
     }
     return error == 0 && stuck ? socket_watch(socket) : error;
+}
+
+int socket_send_message(struct tcp_socket *socket, const struct iovec *parts, int count, size_t size,
+                        struct transport_lend *lend)
+{
+    struct nt_transport *transport = &socket->tcp->core;
+    uint64_t now = transport_now();
+    bool quick = now - socket->sent < BURST_NS && socket->takes == transport->takes &&
+                 transport->options.gather_us != UINT32_MAX;
+    socket->burst = quick ? socket->burst + 1 : 0;
+    socket->sent = now;
+    socket->takes = transport->takes;
+    if (socket->burst >= BURST && size <= GATHER_MESSAGE && (socket->gathers || socket_waiting(socket) == 0)) {
+        return gather(socket, parts, count, now);
+    }
+    int error = send_or_keep(socket, parts, count, lend);
+    socket->sent = transport_now();
+    return error;
+}
+
+int socket_send(struct tcp_socket *socket, const struct iovec *parts, int count)
+{
+    return send_or_keep(socket, parts, count, NULL);
+}
+
+/* The next of what waits that is in one place. */
+static size_t waiting_gather(const struct tcp_socket *socket, struct iovec *batch, size_t *ret_size)
+{
+    const struct transport_lend *lent = socket->lent;
+    if (lent != NULL && lent->before == 0) {
+        return parts_gather(lent->parts, lent->count, lent->at, lent->offset, batch, ret_size);
+    }
+    *ret_size = lent != NULL ? lent->before : out_waiting(socket);
+    batch[0] = (struct iovec){ socket->out + socket->out_at, *ret_size };
+    return 1;
+}
+
+static void waiting_left(struct tcp_socket *socket, size_t sent)
+{
+    struct transport_lend *lent = socket->lent;
+    if (lent == NULL || lent->before > 0) {
+        socket->out_at += sent;
+        if (lent != NULL) {
+            lent->before -= sent;
+        }
+        return;
+    }
+    lent->at = parts_skip(lent->parts, lent->count, lent->at, &lent->offset, sent);
+    lent->left -= sent;
+    if (lent->left == 0) {
+        lend_end(socket);
+    }
 }
 
 int socket_flush(struct tcp_socket *socket)
 {
     while (socket_waiting(socket) > 0) {
-        struct iovec part = { socket->out + socket->out_at, socket_waiting(socket) };
-        ssize_t sent = send_some(socket, &part, 1);
+        size_t size;
+        struct iovec batch[PARTS];
+        ssize_t sent = send_some(socket, batch, waiting_gather(socket, batch, &size));
         if (sent < 0) {
             return (int)sent;
         }
-        socket->out_at += (size_t)sent;
-        if ((size_t)sent < part.iov_len) {
+        waiting_left(socket, (size_t)sent);
+        if ((size_t)sent < size) {
             return 0;
         }
     }

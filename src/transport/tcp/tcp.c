@@ -10,8 +10,6 @@
 
 #include "transport/tcp/tcp.h"
 
-#define LOW_WATER (256u << 10) /* bytes that wait to leave: who sends and may wait waits for no more than these */
-
 static struct tcp *tcp_of_core(struct nt_transport *transport)
 {
     return (struct tcp *)(void *)transport;
@@ -116,6 +114,7 @@ static void tcp_endpoint_close(struct nt_endpoint *endpoint)
                 (void)bundle_control(peer, WIRE_CLOSE_ENDPOINT, 0);
             }
             transport_timer_clear(&tcp_of(peer)->core, &peer->probe);
+            transport_timer_clear(&tcp_of(peer)->core, &peer->closing);
             peer->socket = NULL;
             peer->state = PEER_NONE;
             socket_end(socket);
@@ -152,18 +151,23 @@ static void tcp_connect(struct nt_connection *connection)
         (void)bundle_open(connection);
     } else if (peer->state == PEER_NONE) {
         dial(peer);
-    } /* else it waits for what becomes of the bundle */
+    } else if (peer->state != PEER_CLOSING) {
+        dial_extend(peer, connection);
+    } /* and it waits for what becomes of the bundle */
     peer_settle(&peer->core);
     peer_unref(&peer->core);
 }
 
-static int tcp_send(struct nt_connection *connection, const struct iovec *parts, int count, size_t size)
+static int tcp_send(struct nt_connection *connection, const struct iovec *parts, int count, size_t size,
+                    struct transport_lend *lend)
 {
     struct tcp_peer *peer = tcp_peer_of(connection->peer);
     uint8_t head[WIRE_HEAD_MAX];
     enum { SOME = 15 };
     struct iovec all[1 + SOME] = { { head, sizeof head } };
-    if (socket_waiting(peer->socket) >= tcp_of(peer)->core.options.max_peer) {
+    lend = size > TCP_LEND ? lend : NULL;
+    if (socket_waiting(peer->socket) >= tcp_of(peer)->core.options.max_peer ||
+        (lend != NULL && peer->socket->lent != NULL)) { /* one at a time */
         return -EAGAIN;
     }
     wire_put(head, connection->number);
@@ -179,7 +183,7 @@ static int tcp_send(struct nt_connection *connection, const struct iovec *parts,
     if (count > 0) {
         memcpy(list + 1, parts, (size_t)count * sizeof *parts);
     }
-    int error = socket_send_message(peer->socket, list, count + 1, size);
+    int error = socket_send_message(peer->socket, list, count + 1, size, lend);
     if (list != all) {
         free(list);
     }
@@ -194,7 +198,7 @@ static int tcp_send(struct nt_connection *connection, const struct iovec *parts,
 static bool tcp_has_room(const struct transport_peer *core)
 {
     const struct tcp_peer *peer = (const struct tcp_peer *)(const void *)core;
-    return peer->socket == NULL || socket_waiting(peer->socket) <= LOW_WATER;
+    return peer->socket == NULL || socket_waiting(peer->socket) <= socket_low_water(tcp_of(peer));
 }
 
 static void tcp_connection_close(struct nt_connection *connection)

@@ -10,6 +10,7 @@
 #include "transport/tcp/wire.h"
 
 #define TCP_SCRATCH (256u << 10)
+#define TCP_LEND (256u << 10) /* bytes: longer messages are not copied if the sender waits */
 #define TCP_PENDING_MAX 1024u /* incoming sockets whose handshake is not done */
 
 struct tcp_socket;
@@ -17,6 +18,8 @@ struct tcp_socket;
 struct tcp {
     struct nt_transport core;
     struct transport_watch listener;
+    struct lookup *lookups;         /* names that wait for a thread */
+    uint32_t looking;               /* threads that look names up */
     struct transport_timer backoff; /* no descriptors: accepting goes on then */
     char *host, *port;              /* that addresses have */
     uint32_t endpoints;             /* how many were made */
@@ -43,13 +46,16 @@ struct tcp_peer {
     enum tcp_state state;
     struct tcp_socket *socket; /* from PEER_DIAL on, but for PEER_CROSSED */
     struct tcp_socket *parked; /* theirs, to be decided on later */
+    size_t unsent;             /* while closing: bytes that waited when it was looked at */
     uint32_t last_in;          /* the last connection that they opened, 0: none */
     uint64_t lookup;           /* number of the lookup that is awaited */
     struct addrinfo *found, *next;
     struct transport_timer dialing; /* the bundle in the making takes too long */
+    struct transport_timer closing; /* the answer to CloseSocket does */
     struct transport_timer probe;   /* when the answer to one is late, or the next one is due */
     bool probing, asked;            /* asked: by the program */
     uint64_t probed, heard;         /* when */
+    uint64_t probe_sent;            /* likewise; `probed` is put off by any sign of life */
 };
 
 enum tcp_role { SOCKET_INCOMING, SOCKET_OUTGOING, SOCKET_BUNDLE, SOCKET_ENDING, SOCKET_PARKED };
@@ -73,7 +79,8 @@ struct tcp_socket {
     size_t body_have;
     uint8_t *out; /* waits to be sent */
     size_t out_at, out_size, out_room;
-    uint8_t *greeting; /* incoming */
+    struct transport_lend *lent; /* waits among it, in a sender's memory */
+    uint8_t *greeting;           /* incoming */
     size_t greeting_size, greeting_room;
 };
 
@@ -87,11 +94,14 @@ void socket_close(struct tcp_socket *take_socket);
 void socket_end(struct tcp_socket *take_socket);
 /* Sends the parts, or keeps what does not leave at once. 0, or -errno: the socket is broken. */
 int socket_send(struct tcp_socket *socket, const struct iovec *parts, int count);
-/* The same with a message, which may wait for others of a burst. */
-int socket_send_message(struct tcp_socket *socket, const struct iovec *parts, int count, size_t size);
+/* The same with a message, which may wait for others of a burst, or, if it is long, in the memory that is lent. */
+int socket_send_message(struct tcp_socket *socket, const struct iovec *parts, int count, size_t size,
+                        struct transport_lend *lend);
 /* Sends what waits. 0 or -errno. */
 int socket_flush(struct tcp_socket *socket);
 size_t socket_waiting(const struct tcp_socket *socket);
+/* Bytes that wait, up to which senders that wait go on. */
+size_t socket_low_water(const struct tcp *tcp);
 /* Looks at it for what its role and its state need. */
 int socket_watch(struct tcp_socket *socket);
 /* TCP_NODELAY and what else the options say. */
@@ -115,6 +125,8 @@ void dial(struct tcp_peer *peer);
 void dial_ready(struct tcp_socket *socket);
 /* Gives up a bundle in the making; connects that wait are left as they are. */
 void dial_stop(struct tcp_peer *peer);
+/* One more waits for it: it may take as long as that one may. */
+void dial_extend(struct tcp_peer *peer, const struct nt_connection *connection);
 
 /* ---- bundle.c ---- */
 
