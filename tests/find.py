@@ -147,7 +147,8 @@ def damaged(test, seed, runs):
                 if not lines <= whole or found.timed_out or (found.err == b"") != (found.code in (0, 1)):
                     wrong.append(f"made_recording {number}: {where}, byte {at}:\n{found!r}")
     test.ok(not wrong, f"{runs} recordings damaged: what is found was there", *wrong[:2])
-    test.ok(quiet > 0 and told > 0, "damage is told where it matters alone", f"{told} told, {quiet} not")
+    few = runs < 10  # of few recordings all may be of one block
+    test.ok((quiet > 0 or few) and told > 0, "damage is told where it matters alone", f"{told} told, {quiet} not")
 
 
 def main():
