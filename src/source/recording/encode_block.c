@@ -413,7 +413,8 @@ static void write_groups(struct recording_encoder *e, struct nt_buffer *body)
             put_frames(e, FRAMED_ROWS, FRAMED, i - groups, body);
         }
         ends[i] = (uint32_t)(body->size - start);
-        hashes[i] = body->error == 0 ? XXH3_64bits(body->data + begin, body->size - begin) : 0;
+        const char *group = body->size > begin ? body->data + begin : "";
+        hashes[i] = body->error == 0 ? XXH3_64bits(group, body->size - begin) : 0;
     }
     nt_buffer_append(&e->columns, ends, 2 * groups * sizeof *ends);
     nt_buffer_append(&e->columns, hashes, 2 * groups * sizeof *hashes);

@@ -272,7 +272,8 @@ static void take_bad(void *arg, const char *path, int error, const char *text)
 
 static int write_parts(struct nt_recording *recording, uint64_t now)
 {
-    const uint8_t *at = (const uint8_t *)recording->tables.data;
+    const char *tables = recording->tables.data != NULL ? recording->tables.data : ""; /* nothing is told */
+    const uint8_t *at = (const uint8_t *)tables;
     size_t left = recording->tables.size;
     struct recording_part part = { .snapshot = ++recording->snapshots, .time = now };
     int error = 0;
