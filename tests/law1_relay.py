@@ -110,7 +110,7 @@ def plain(test, base, runs):
         one_run(tally, seed, relay.Options(seed), pause)
     report(test, tally, "random relays")
     if runs >= 20:
-        test.ok(tally.lost and tally.folded and tally.epochs and tally.helpers and 200 * tally.refused <= tally.lives,
+        test.ok(tally.lost and tally.folded and tally.epochs and tally.helpers and 1000 * tally.refused <= tally.lives,
                 "the random relays met overruns, reused slots, reconnects and forks, and hardly a refusal", tally.note())
 
 
