@@ -24,7 +24,6 @@ enum {
     SCREEN_MS = 100, /* from one frame to the next */
     BATCH_MS = 1000,
     LEAST_MS = 20,
-    PAUSED_MS = 200, /* between two looks whether a signal came just before one */
     MOST_MS = 3600000,
     FILTER = 128
 };
@@ -357,19 +356,18 @@ static int draw(struct top *top)
     return code;
 }
 
-/* Keys until the next frame is due. */
+/* Keys until the next frame is due; once in any case, however late it is. */
 static int wait_for_keys(struct top *top, uint64_t due)
 {
     int code = NT_CLI_OK;
-    while (code == NT_CLI_OK && !top->quit && !interrupted) {
-        uint64_t now = nt_cli_watch_now(CLOCK_MONOTONIC);
-        if (now >= due && !top->paused)
-            break;
-        int key = nt_cli_screen_key(top->screen, top->paused ? PAUSED_MS : (int)((due - now) / MS) + 1);
+    uint64_t now = nt_cli_watch_now(CLOCK_MONOTONIC);
+    do {
+        int key = nt_cli_screen_key(top->screen, top->paused ? -1 : now < due ? (int)((due - now) / MS) + 1 : 0);
         press(top, key);
-        if (key != NT_CLI_KEY_NONE)
+        if (key != NT_CLI_KEY_NONE && !interrupted)
             code = draw(top);
-    }
+        now = nt_cli_watch_now(CLOCK_MONOTONIC);
+    } while (code == NT_CLI_OK && !top->quit && !interrupted && (top->paused || now < due));
     return code;
 }
 

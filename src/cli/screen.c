@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A terminal by ncurses, see screen.h. It is waited for by poll, so that signals end the wait at once and input that is
-   at its end does not spin. */
+/* A terminal by ncurses, see screen.h. Signals are let through only while it waits for keys, by ppoll: so none comes
+   between a look whether one came and the wait, and input that is at its end does not spin. */
 #include "cli/screen.h"
 
 #include <errno.h>
 #include <locale.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,18 @@
 struct nt_cli_screen {
     SCREEN *screen;
     bool plain, keys;
+    sigset_t before; /* what was blocked */
 };
+
+static void block_signals(sigset_t *ret_before)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
+    sigset_t set;
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        (void)sigaddset(&set, numbers[i]);
+    (void)sigprocmask(SIG_BLOCK, &set, ret_before);
+}
 
 int nt_cli_screen_open(struct nt_cli_screen **ret_screen)
 {
@@ -41,6 +53,7 @@ int nt_cli_screen_open(struct nt_cli_screen **ret_screen)
     (void)keypad(stdscr, TRUE);
     (void)nodelay(stdscr, TRUE);
     (void)curs_set(0);
+    block_signals(&screen->before);
     *ret_screen = screen;
     return 0;
 }
@@ -51,6 +64,7 @@ void nt_cli_screen_close(struct nt_cli_screen *take_screen)
         return;
     (void)endwin();
     delscreen(take_screen->screen);
+    (void)sigprocmask(SIG_SETMASK, &take_screen->before, NULL);
     free(take_screen);
 }
 
@@ -135,11 +149,14 @@ static int key_of(int key)
 
 int nt_cli_screen_key(struct nt_cli_screen *screen, int milliseconds)
 {
-    struct pollfd in = { .fd = screen->keys ? STDIN_FILENO : -1, .events = POLLIN };
+    static const struct timespec none;
+    struct timespec wait = { .tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L };
+    (void)ppoll(NULL, 0, &none, &screen->before);
     int key = getch(); /* one that is there already, or a new size */
     if (key != ERR)
         return key_of(key);
-    int ready = poll(&in, 1, milliseconds);
+    struct pollfd in = { .fd = screen->keys ? STDIN_FILENO : -1, .events = POLLIN };
+    int ready = ppoll(&in, 1, milliseconds >= 0 ? &wait : NULL, &screen->before);
     if (ready > 0 && (in.revents & POLLIN) == 0)
         screen->keys = false; /* the terminal is gone */
     return ready != 0 ? key_of(getch()) : NT_CLI_KEY_NONE;

@@ -35,7 +35,8 @@ bool nt_cli_screen_is_plain(const struct nt_cli_screen *screen);
    another than before is sent. `bottom`: in place of the last line; NULL: nothing. */
 void nt_cli_screen_draw(struct nt_cli_screen *screen, const char *lines, size_t size, size_t stands_out,
                         const char *bottom);
-/* The next key, waited for that long at most, and no longer than until a signal comes. */
+/* The next key, waited for that long at most (-1: without end), and no longer than until a signal comes. Those that end
+   a program are let through only here, so that each ends the wait or comes before it. */
 int nt_cli_screen_key(struct nt_cli_screen *screen, int milliseconds);
 
 #endif
