@@ -179,7 +179,7 @@ class Terminal:
         end = time.monotonic() + limit
         while self.process.poll() is None and time.monotonic() < end:
             self.read(0.02)
-        self.read(0)
+        self.read(0.05)  # all that it left, in however many pieces
         return self.process.poll()
 
     @property
