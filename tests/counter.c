@@ -23,7 +23,7 @@
 
 #include <nt/log.h>
 
-enum { OBJECTS = 64, THREADS = 8, LINE = 1024 };
+enum { OBJECTS = 32768, THREADS = 8, LINE = 1024 };
 
 struct thread {
     pthread_t id;

@@ -20,6 +20,7 @@ from terminal import Terminal  # noqa: E402
 
 NOTHING, USAGE, BAD = 1, 2, 3
 OBJECTS = 60
+LATE = 30000  # objects, so many that a frame of them takes longer than 20 ms
 
 
 def fill(counter):
@@ -170,6 +171,23 @@ def ends(test):
                     terminal.bytes)
 
 
+def late(test):
+    """Keys and signals are heard also where each frame takes longer than the time from one to the next."""
+    with scope.workspace() as logs, Counter(logs) as counter:
+        for number in range(LATE):
+            counter.count(counter.object(f"chan-{number}"), "write", 1)
+        for end in ("q", signal.SIGTERM):
+            with top(logs, "-d", "0.02") as terminal:
+                terminal.wait_for(shows("chan-"))
+                terminal.press("/", "c", "h", "a", "n", "-", "9", "9", "enter")
+                test.ok(terminal.wait_for(shows("filter chan-99")), "keys are heard by late frames", *terminal.screen.lines)
+                if end == "q":
+                    terminal.press(end)
+                else:
+                    os.kill(terminal.process.pid, end)
+                test.ok(terminal.finish() == 0 and terminal.restored, f"{end!r} ends late frames", terminal.process.poll())
+
+
 def plain(test):
     with scope.workspace() as logs, Counter(logs) as counter:
         fill(counter)
@@ -230,7 +248,7 @@ def usage(test):
 
 def main():
     test = tap.Tap()
-    for case in (keys, motion, ends, plain, hostile, usage):
+    for case in (keys, motion, ends, late, plain, hostile, usage):
         test.attempt(case.__name__, case, test)
     test.done()
 
