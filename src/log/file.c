@@ -106,7 +106,8 @@ bool log_is_backed(const struct log_map *map, const void *address, uint64_t byte
     return true;
 }
 
-static void pages_mark(struct log_map *map, uint64_t first, uint64_t end)
+/* How many of them were not there. */
+static uint64_t pages_mark(struct log_map *map, uint64_t first, uint64_t end)
 {
     uint64_t fresh = 0;
     for (uint64_t page = first; page < end;) {
@@ -116,7 +117,20 @@ static void pages_mark(struct log_map *map, uint64_t first, uint64_t end)
         fresh += (uint64_t)__builtin_popcountll(word & ~before);
         page += bits;
     }
-    __atomic_fetch_add(&map->live->backed, fresh * NT_LAYOUT_PAGE, __ATOMIC_RELAXED);
+    return fresh;
+}
+
+/* Takes room below the cap, so that threads together never go beyond it; what turns out not to be needed is given back.
+   One that is killed meanwhile leaves it taken. */
+static bool room_take(struct log_map *map, uint64_t size, uint64_t kept)
+{
+    uint64_t backed = __atomic_load_n(&map->live->backed, __ATOMIC_RELAXED);
+    do {
+        if (backed + size + kept > map->header->cap)
+            return false;
+    } while (!__atomic_compare_exchange_n(&map->live->backed, &backed, backed + size, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    return true;
 }
 
 bool log_back(struct log_map *map, const void *address, uint64_t bytes)
@@ -133,11 +147,12 @@ bool log_back(struct log_map *map, const void *address, uint64_t bytes)
     uint64_t kept = (const unsigned char *)address >= map->blocks && (const unsigned char *)address < map->strings
                         ? 0
                         : map->header->cap / 32;
-    if (__atomic_load_n(&map->live->backed, __ATOMIC_RELAXED) + size + kept > map->header->cap)
+    if (!room_take(map, size, kept))
         return false;
     bool done = madvise(map->base + first * NT_LAYOUT_PAGE, size, MADV_POPULATE_WRITE) == 0;
-    if (done)
-        pages_mark(map, first, end);
+    uint64_t used = done ? pages_mark(map, first, end) * NT_LAYOUT_PAGE : 0;
+    if (used < size)
+        __atomic_fetch_sub(&map->live->backed, size - used, __ATOMIC_RELAXED);
     errno = saved;
     return done;
 }
@@ -242,7 +257,7 @@ static int file_fill(struct nt_log *log, int fd, const struct log_identity *iden
     header_fill(log, (struct nt_layout_header *)(void *)map->base, identity);
     if (!log_layout_bind(map))
         return -EINVAL;
-    pages_mark(map, 0, first / NT_LAYOUT_PAGE);
+    map->live->backed = pages_mark(map, 0, first / NT_LAYOUT_PAGE) * NT_LAYOUT_PAGE;
     map->live->lock = 1; /* held until the program's own object is there: log_open_file */
     map->live->blocks = 1;
     map->live->strings = 1;

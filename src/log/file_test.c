@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file: what its header says, that no descriptor stays open, that every page in use is marked, and what happens
    to it under the program. */
+#include <pthread.h>
+
 #include "log/log_test.h"
 
 static void the_header_says_who(void **state)
@@ -73,6 +75,21 @@ static void no_descriptor_stays_open(void **state)
     nt_log_close(log);
 }
 
+static bool is_marked(const struct view *view, uint64_t page)
+{
+    const uint64_t *bitmap = view_at(view, NT_REGION_BITMAP, 0);
+    return bitmap[page / 64] >> page % 64 & 1;
+}
+
+static void assert_backed(const struct view *view, uint64_t cap)
+{
+    uint64_t backed = 0;
+    for (uint64_t page = 0; page < view->size / NT_LAYOUT_PAGE; page++)
+        backed += is_marked(view, page) ? NT_LAYOUT_PAGE : 0;
+    assert_int_equal(view->live->backed, backed);
+    assert_true(backed <= cap);
+}
+
 /* No page is used that has no bit, `backed` counts the bits, and the cap holds, whatever is done. */
 static void every_page_in_use_is_marked(void **state)
 {
@@ -87,18 +104,61 @@ static void every_page_in_use_is_marked(void **state)
         if (i % 3)
             nt_object_close(object);
     }
-    const uint64_t *bitmap = view_at(&view, NT_REGION_BITMAP, 0);
-    uint64_t backed = 0;
     for (uint64_t page = 0; page < view.size / NT_LAYOUT_PAGE; page++) {
-        bool marked = bitmap[page / 64] >> page % 64 & 1;
-        backed += marked ? NT_LAYOUT_PAGE : 0;
-        if (!marked)
+        if (!is_marked(&view, page))
             assert_memory_equal(view.base + page * NT_LAYOUT_PAGE, zero, NT_LAYOUT_PAGE);
     }
-    assert_int_equal(view.live->backed, backed);
-    assert_true(backed <= 1 << 20);
+    assert_backed(&view, 1 << 20);
     view_close(&view);
     nt_log_close(log);
+}
+
+enum { STEP = 16 }; /* pages, more than are kept for blocks */
+
+struct taker { /* backs pages of its part of the file until the cap is reached */
+    nt_log *log;
+    pthread_barrier_t *start;
+    uint64_t from, pages;
+};
+
+static void *taker_run(void *arg)
+{
+    const struct taker *taker = arg;
+    struct log_map *map = &taker->log->map;
+    pthread_barrier_wait(taker->start);
+    for (uint64_t i = 0; i < taker->pages; i += STEP) {
+        if (!log_back(map, map->base + (taker->from + i) * NT_LAYOUT_PAGE, STEP * NT_LAYOUT_PAGE))
+            break;
+    }
+    return NULL;
+}
+
+/* Threads that take its last pages at the same time do not go beyond it, and leave none of it taken for nothing. */
+static void the_cap_holds_for_all_threads(void **state)
+{
+    (void)state;
+    enum { THREADS = 8, ROUNDS = 100 };
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        struct taker takers[THREADS];
+        pthread_barrier_t start;
+        nt_log *log = test_log(1 << 19, 65536);
+        struct view view = view_open(nt_log_path(log));
+        uint64_t part = view.size / NT_LAYOUT_PAGE / THREADS;
+        assert_true(part * NT_LAYOUT_PAGE > (1 << 19) / 2);
+        assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
+        for (uint64_t i = 0; i < THREADS; i++) {
+            takers[i] = (struct taker){ log, &start, i * part, part };
+            assert_int_equal(pthread_create(&threads[i], NULL, taker_run, &takers[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&start);
+        assert_backed(&view, 1 << 19);
+        assert_true(view.live->backed + (1 << 19) / 32 + STEP * NT_LAYOUT_PAGE > 1 << 19);
+        view_close(&view);
+        nt_log_close(log);
+    }
 }
 
 /* Programs are called whatever who starts them likes. */
@@ -189,13 +249,10 @@ static void a_file_in_the_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        log_test(the_header_says_who),
-        log_test(no_descriptor_stays_open),
-        log_test(every_page_in_use_is_marked),
-        log_test(programs_with_long_names),
-        log_test(odd_program_names_become_log_names),
-        log_test(a_removed_file_harms_nobody),
-        log_test(a_file_in_the_way),
+        log_test(the_header_says_who),         log_test(no_descriptor_stays_open),
+        log_test(every_page_in_use_is_marked), log_test(the_cap_holds_for_all_threads),
+        log_test(programs_with_long_names),    log_test(odd_program_names_become_log_names),
+        log_test(a_removed_file_harms_nobody), log_test(a_file_in_the_way),
     };
     return cmocka_run_group_tests_name("log/file", tests, NULL, NULL);
 }
