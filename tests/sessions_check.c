@@ -189,7 +189,7 @@ static bool print_log(const char *path, bool more)
     if (!view_map(path, &view))
         return false;
     printf("%s\n {\"pid\":%" PRIu32 ",\"full\":%d,\"unsettled\":%" PRIu64 ",\"refused_tallies\":%" PRIu64,
-           comma_or[more], view.header->pid, view.header->cap - view.live->backed < ROOM_LEFT, view.live->unsettled,
+           comma_or[more], view.header->pid, view.live->backed + ROOM_LEFT > view.header->cap, view.live->unsettled,
            view.live->refused_tallies);
     struct session_sums sums = session_sums(&view);
     print_met(&view);

@@ -409,11 +409,17 @@ static int objects_end(struct nt_runs *runs)
     return 0;
 }
 
+/* Whether the program had no room for some counts: those may be of any session, and may have been joins. */
+static bool lacks_counts(const struct nt_runs *runs, const struct stream *stream)
+{
+    return runs->model->programs[stream->program].told.refused_tallies > 0;
+}
+
 /* Whether every join on the object of a stream was seen and put where it belongs. */
 static bool joins_are_known(const struct nt_runs *runs, const struct stream *reads)
 {
     const struct nt_source_object *told = object_of(runs, reads);
-    if (!told || reads->missed)
+    if (!told || reads->missed || lacks_counts(runs, reads))
         return false;
     const struct nt_source_tally *tally = nt_model_sum(told->tallies, told->tally_count, NT_MODEL_KIND_SESSION);
     const uint32_t *cell = stream_cell(runs, reads->program, reads->slot, reads->generation, NT_MODEL_KIND_SESSION);
@@ -431,7 +437,7 @@ static void sum_tell(struct nt_runs *runs, const struct sum *sum)
                                .generation = stream->generation,
                                .object = stream->object,
                                .kind = stream->kind,
-                               .exact = stream->unknown == 0 && !doubt,
+                               .exact = stream->unknown == 0 && !doubt && !lacks_counts(runs, stream),
                                .count = sum->known.count - (doubt ? sum->doubt.count : 0),
                                .total = sum->known.total - (doubt ? sum->doubt.total : 0) };
     if (told.count != 0 || told.total != 0)

@@ -359,6 +359,25 @@ static void a_join_is_late(void **state)
     assert_sum(world, 2, 1, 1, false);
 }
 
+/* Counts that found no room may be of any session, and a join among them leaves no trace but their number. */
+static void counts_without_room(void **state)
+{
+    struct world *world = *state;
+    static const bool lost[] = { false, false, true, false };
+    set(world, 0, 1);
+    count(world, 0, 1, 10);
+    count(world, 0, 1, 20);
+    join(world, 0, 2);
+    count(world, 0, 1, 30);
+    world->objects[0].sum[2] = (struct pair){ 0 };
+    feed_objects(world);
+    world->model.programs[0].told.refused_tallies = 1;
+    tell_fed(world, lost, NULL);
+    assert_sum(world, 1, 1, 1, false);
+    assert_sum(world, 2, 1, 1, false);
+    assert_int_equal(sum_of(world, 0, 1, 1)->total, 10);
+}
+
 /* Who joined the last read of a run is not known: it is nobody's. */
 static void a_join_is_lost(void **state)
 {
@@ -536,6 +555,7 @@ int main(void)
         TEST(a_run_that_is_lost),
         TEST(a_join_is_late),
         TEST(joined),
+        TEST(counts_without_room),
         TEST(a_join_is_lost),
         TEST(a_joined_read_is_lost),
         TEST(counted_in),

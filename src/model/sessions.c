@@ -399,6 +399,7 @@ struct kinds { /* numbers for all programs, of those of each */
     const struct nt_model *model;
     struct nt_model_sessions *sessions;
     uint32_t **of; /* by program: of user-defined kinds; NULL: not needed so far */
+    bool lacking;  /* some program had no room for counts */
 };
 
 static uint32_t own_kind_find(const struct nt_model_sessions *sessions, struct nt_bytes name)
@@ -524,13 +525,30 @@ static void shares_turn(struct nt_model_sessions *sessions, struct nt_model_sess
     session->shares = turned;
 }
 
+/* Counts that found no room may have been of any session. */
+static bool lacks_counts(const struct nt_model *model, uint32_t program)
+{
+    return model->programs[program].told.refused_tallies > 0;
+}
+
+static bool any_lacks_counts(const struct nt_model *model)
+{
+    for (uint32_t i = 0; i < model->program_count; i++) {
+        if (lacks_counts(model, i))
+            return true;
+    }
+    return false;
+}
+
 static int own_sums(struct kinds *kinds, struct nt_model_session *session)
 {
     struct nt_model_sessions *sessions = kinds->sessions;
     struct sums own = { 0 };
-    session->bound = NT_MODEL_EXACT;
+    session->bound = kinds->lacking ? NT_MODEL_LEAST : NT_MODEL_EXACT;
     for (uint32_t at = session->shares; at != NT_MODEL_NONE; at = sessions->shares[at].next) {
-        const struct nt_model_share *share = &sessions->shares[at];
+        struct nt_model_share *share = &sessions->shares[at];
+        if (lacks_counts(kinds->model, share->program))
+            share->bound = bound_with(share->bound, NT_MODEL_LEAST);
         session->bound = bound_with(session->bound, share->bound);
         for (size_t i = 0; i < share->sum_count; i++) {
             struct nt_model_sum sum = { .count = share->sums[i].count, .total = share->sums[i].total };
@@ -567,7 +585,10 @@ static void bounds_of_others(struct nt_model_sessions *sessions, struct nt_model
 static int make_own(struct nt_model *model)
 {
     struct nt_model_sessions *sessions = model->sessions;
-    struct kinds kinds = { model, sessions, calloc((size_t)model->program_count + 1, sizeof *kinds.of) };
+    struct kinds kinds = { .model = model,
+                           .sessions = sessions,
+                           .of = calloc((size_t)model->program_count + 1, sizeof *kinds.of),
+                           .lacking = any_lacks_counts(model) };
     int error = kinds.of ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < sessions->count && error == 0; i++) {
         if (!sessions->linked)

@@ -242,6 +242,27 @@ static void given_up_by_others(void **state)
     assert_int_equal(session_of(model, out)->bound, NT_MODEL_LEAST);
 }
 
+/* A program had no room for some counts: they may have been of any session. */
+static void counts_without_room(void **state)
+{
+    struct nt_model *model = *state;
+    feed_made(model, 1, 0, "told", 1);
+    feed(model, &(struct nt_source_session){ .program = 2, .id = 1, .got = true });
+    feed_made(model, 2, 0, "of others", 1);
+    link_all(model);
+    assert_int_equal(session_of(model, 1)->bound, NT_MODEL_MOST);
+    assert_int_equal(session_of(model, 2)->bound, NT_MODEL_EXACT);
+    model->programs[2].told.refused_tallies = 1;
+    assert_int_equal(nt_model_link_sessions(model), 0);
+    assert_int_equal(session_of(model, 1)->bound, NT_MODEL_ABOUT);
+    assert_int_equal(session_of(model, 2)->bound, NT_MODEL_LEAST);
+    assert_int_equal(session_of(model, 2)->all_bound, NT_MODEL_LEAST);
+    for (uint32_t at = session_of(model, 1)->shares; at != NT_MODEL_NONE; at = model->sessions->shares[at].next) {
+        const struct nt_model_share *share = &model->sessions->shares[at];
+        assert_int_equal(share->bound, share->program == 2 ? NT_MODEL_ABOUT : NT_MODEL_EXACT);
+    }
+}
+
 /* A program forgot names and parents of old sessions: what one of another program has below it may be more. */
 static void descendants_that_are_forgotten(void **state)
 {
@@ -486,6 +507,7 @@ int main(void)
         TEST(a_tree),
         TEST(bounds_go_up),
         TEST(given_up_by_others),
+        TEST(counts_without_room),
         TEST(descendants_that_are_forgotten),
         TEST(parents_that_cannot_be),
         TEST(as_deep_as_there_are),
