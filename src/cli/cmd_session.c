@@ -39,7 +39,7 @@ static const char text[] =
     "then all that is known of it is shown: sums by kind, with those of the sessions below it, by process, and by\n"
     "channel. An argument that is a log file or a recording is read instead of live logs.\n"
     "Sums are exact unless marked: >= means that many at least, <= at most, ~ about (JSON: \"exact\": false, and "
-    "\"bound\").\n"
+    "\"bound\"). Where a program had no room for some counts (`ntscope stat` says so), all are marked.\n"
     "By channel they come from the events that are left, and are exact where the boundaries of a session are among\n"
     "them, or where they add up to all that its program knows of it.\n"
     "\n"

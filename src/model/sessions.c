@@ -199,6 +199,7 @@ static int share_add(struct nt_model_sessions *sessions, uint32_t index, uint32_
     struct nt_model_share share = { .program = program,
                                     .next = sessions->sessions[index].shares,
                                     .made = told->known,
+                                    .overdue = told->overdue,
                                     .bound = bound_of(told->given, told->got),
                                     .sum_count = told->sum_count };
     share.sums = nt_model_memory_copy(&sessions->memory, told->sums, told->sum_count * sizeof *told->sums);
@@ -694,7 +695,7 @@ static uint8_t *find_forgetful(const struct nt_model *model)
     uint8_t *flags = calloc((size_t)model->program_count + 1, sizeof *flags);
     uint32_t *made = calloc((size_t)model->program_count + 1, sizeof *made);
     for (uint32_t i = 0; made && i < sessions->share_count; i++)
-        made[sessions->shares[i].program] += sessions->shares[i].made;
+        made[sessions->shares[i].program] += sessions->shares[i].made && !sessions->shares[i].overdue;
     for (uint32_t i = 0; flags && made && i < model->program_count; i++) {
         const struct nt_source_program *told = &model->programs[i].told;
         const struct nt_source_given *given = i < sessions->given_count ? &sessions->given[i] : NULL;

@@ -37,6 +37,7 @@ struct nt_model_share { /* what one program counted in one session */
     uint32_t program;   /* index in the model */
     uint32_t next;      /* of the same session */
     bool made;          /* made it, and remembers it */
+    bool overdue;       /* in the stead of a later one */
     enum nt_model_bound bound;
     const struct nt_source_sum *sums; /* by the program's kinds */
     size_t sum_count;

@@ -295,6 +295,15 @@ static void descendants_that_are_forgotten(void **state)
     assert_int_equal(nt_model_link_sessions(model), 0);
     assert_int_equal(session_of(model, UINT64_C(0xeeee) << 48)->all_bound, NT_MODEL_LEAST);
     assert_int_equal(session_of(model, top | 78)->all_bound, NT_MODEL_EXACT);
+    /* Of two that it should remember it remembers one that is older than both. */
+    model->programs[nt_model_program_index(model, 3)].told.remembers = 1;
+    assert_int_equal(nt_model_link_sessions(model), 0);
+    assert_int_equal(session_of(model, top | 78)->all_bound, NT_MODEL_EXACT);
+    uint32_t share = session_of(model, top | 78)->shares;
+    model->sessions->shares[share].overdue = true;
+    assert_int_equal(nt_model_link_sessions(model), 0);
+    assert_int_equal(session_of(model, top | 78)->all_bound, NT_MODEL_LEAST);
+    model->sessions->shares[share].overdue = false;
     model->programs[nt_model_program_index(model, 3)].told.remembers = 2; /* it had no room for one */
     assert_int_equal(nt_model_link_sessions(model), 0);
     assert_int_equal(session_of(model, top | 78)->all_bound, NT_MODEL_LEAST);

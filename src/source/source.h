@@ -150,6 +150,7 @@ struct nt_source_session {
     bool older;      /* told once, at the end, if there is any */
     bool known;      /* the program made it and remembers it: `standing`, parent, times and name hold */
     bool standing;   /* is not one flow */
+    bool overdue;    /* a later one was to have its place, and is not remembered in its stead */
     bool given;      /* some of its sums may have been given up: the program counted at least that in it */
     bool got;        /* it may have sums of others: at most that; with `given`, about that */
     uint64_t parent; /* 0: none */

@@ -66,6 +66,7 @@ struct live_sessions {
     size_t order_count;
     struct nt_source_pair totals[KINDS]; /* of all objects */
     bool unsure;                         /* none may have what is some session's */
+    uint64_t made;                       /* sessions, at the beginning */
     struct nt_source_sum told_sums[KINDS];
     char name[sizeof((struct nt_layout_session *)0)->name];
     const uint64_t **given; /* pages */
@@ -281,6 +282,7 @@ int live_sessions_begin(struct live_sessions *sessions, struct live_map *map)
     sessions->rest_count = sessions->base_count = sessions->order_count = 0;
     memset(sessions->totals, 0, sizeof sessions->totals);
     sessions->unsure = false;
+    sessions->made = live_load64(&live_map_live(map)->sessions);
     live_settlers_fini(&sessions->settlers);
     sessions->settlers.call = sessions->call;
     sessions->settlers.call_arg = sessions->call_arg;
@@ -664,6 +666,17 @@ static size_t sums_list(struct live_sessions *sessions, uint32_t session)
     return count;
 }
 
+static uint64_t places_of(const struct live_map *map)
+{
+    return map->regions[NT_REGION_SESSIONS].size / sizeof(struct nt_layout_session);
+}
+
+/* Of a session that this log made. */
+static uint64_t number_of(const struct live_map *map, uint64_t session)
+{
+    return (session - map->header.session_first) & SESSION_MASK;
+}
+
 /* Copies an entry of the table whole. False: there is none, or it is not in its place. */
 static bool entry_copy(struct live_map *map, uint64_t place, struct nt_layout_session *ret_copy)
 {
@@ -674,8 +687,7 @@ static bool entry_copy(struct live_map *map, uint64_t place, struct nt_layout_se
     if (id == 0) {
         return false;
     }
-    uint64_t room = map->regions[NT_REGION_SESSIONS].size / sizeof *shared;
-    uint64_t number = (id - map->header.session_first) & SESSION_MASK;
+    uint64_t number = number_of(map, id);
     uint64_t made = live_load64(&live_map_live(map)->sessions);
     ret_copy->id = id;
     ret_copy->parent = live_load64(&shared->parent);
@@ -685,7 +697,7 @@ static bool entry_copy(struct live_map *map, uint64_t place, struct nt_layout_se
     ret_copy->name_size = live_load8(&shared->name_size);
     memcpy(ret_copy->name, shared->name, sizeof ret_copy->name);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return live_load64(&shared->id) == id && number % room == place && number < made;
+    return live_load64(&shared->id) == id && number % places_of(map) == place && number < made;
 }
 
 static size_t name_size(const struct nt_layout_session *entry)
@@ -696,8 +708,7 @@ static size_t name_size(const struct nt_layout_session *entry)
 size_t live_session_name(struct live_map *map, uint64_t session, char room[NT_SOURCE_SESSION_NAME])
 {
     struct nt_layout_session entry;
-    uint64_t places = map->regions[NT_REGION_SESSIONS].size / sizeof entry;
-    uint64_t number = (session - map->header.session_first) & SESSION_MASK;
+    uint64_t places = places_of(map), number = number_of(map, session);
     if (places == 0 || number >= live_load64(&live_map_live(map)->sessions) ||
         !entry_copy(map, number % places, &entry) || entry.id != session || live_map_state(map) < 0) {
         return 0;
@@ -713,6 +724,7 @@ static void session_describe(struct live_sessions *sessions, const struct live_c
     memcpy(sessions->name, entry->name, size);
     session->known = true;
     session->standing = (entry->flags & NT_SESSION_STANDS) != 0;
+    session->overdue = number_of(sessions->map, entry->id) + places_of(sessions->map) < sessions->made;
     session->parent = entry->parent;
     session->opened_at = live_clock_time_or_0(clock, entry->opened);
     session->ended_at = live_clock_time_or_0(clock, entry->ended);
@@ -758,8 +770,7 @@ static int tell_one(struct telling *telling, uint64_t id, uint32_t number, const
 static int tell_known(struct telling *telling)
 {
     struct live_sessions *sessions = telling->sessions;
-    const uint64_t size = sizeof(struct nt_layout_session);
-    uint64_t room = sessions->map->regions[NT_REGION_SESSIONS].size / size;
+    const uint64_t size = sizeof(struct nt_layout_session), room = places_of(sessions->map);
     int result = 0;
     for (uint64_t place = 0; place < room && result == 0; place++) {
         uint64_t next = live_map_next(sessions->map, NT_REGION_SESSIONS, place * size) / size;

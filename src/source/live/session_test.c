@@ -230,7 +230,34 @@ static void names_parents_and_ends(void **state)
     nt_log_close(log);
 }
 
-/* A copy may lack pages of zeros. */
+/* Somebody was long at a place while others made so many that it was another's: it keeps its own, and says so. */
+static void a_session_in_the_place_of_a_later_one(void **state)
+{
+    (void)state;
+    nt_log *log = test_log(1 << 20, 0);
+    struct reader *reader = reader_new(nt_log_path(log));
+    const uint32_t places = log->map.session_max;
+    nt_session made[5], later = 0;
+    for (int i = 0; i < 5; i++)
+        made[i] = nt_session_new(log, "early", 0);
+    log->map.sessions[3].flags |= 128; /* WRITTEN, of src/log/session.c */
+    for (uint32_t i = 5; i < places + 5; i++)
+        later = nt_session_new(log, "late", 0);
+    log->map.sessions[3].flags &= 127;
+    read_all(reader);
+    assert_int_equal(reader->told_count, 1 + places);
+    const struct told_session *told = told_of(reader, made[3], false);
+    assert_true(told->known && told->overdue);
+    assert_string_equal(told->name, "early");
+    size_t overdue = 0;
+    for (size_t i = 0; i < reader->told_count; i++)
+        overdue += reader->told[i].overdue;
+    assert_int_equal(overdue, 1);
+    assert_true(told_of(reader, later, false)->known && !told_of(reader, later, false)->overdue);
+    reader_free(reader);
+    nt_log_close(log);
+}
+
 /* Sums for which there is no room go to none, which says so too. */
 static void without_any_room(void **state)
 {
@@ -255,6 +282,7 @@ static void without_any_room(void **state)
     nt_log_close(log);
 }
 
+/* A copy may lack pages of zeros. */
 static void read_from_a_copy(void **state)
 {
     (void)state;
@@ -589,11 +617,21 @@ static void without_the_regions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        log_test(at_rest),          log_test(beyond_the_room),    log_test(names_parents_and_ends),
-        log_test(at_rest),          log_test(beyond_the_room),    log_test(without_any_room),
-        log_test(read_from_a_copy), log_test(left_busy),          log_test(moved_while_read),
-        log_test(hostile_tables),   log_test(hostile_entries),    log_test(without_the_regions),
-        log_test(killed),           log_test(at_any_instruction),
+        log_test(at_rest),
+        log_test(beyond_the_room),
+        log_test(names_parents_and_ends),
+        log_test(at_rest),
+        log_test(beyond_the_room),
+        log_test(without_any_room),
+        log_test(a_session_in_the_place_of_a_later_one),
+        log_test(read_from_a_copy),
+        log_test(left_busy),
+        log_test(moved_while_read),
+        log_test(hostile_tables),
+        log_test(hostile_entries),
+        log_test(without_the_regions),
+        log_test(killed),
+        log_test(at_any_instruction),
     };
     return cmocka_run_group_tests_name("source/live/session", tests, NULL, NULL);
 }

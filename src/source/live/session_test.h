@@ -48,7 +48,7 @@ UNUSED static int turns(int full)
 
 struct told_session {
     uint64_t id, parent;
-    bool older, known, given, got, exact, standing, ended;
+    bool older, known, given, got, exact, standing, overdue, ended;
     char name[96];
 };
 
@@ -102,6 +102,7 @@ UNUSED static int take_session(void *arg, const struct nt_source_session *sessio
                                    .got = session->got,
                                    .exact = !session->given && !session->got,
                                    .standing = session->standing,
+                                   .overdue = session->overdue,
                                    .ended = session->ended_at != 0 };
     assert_true(session->name.size < sizeof told->name);
     memcpy(told->name, session->name.data, session->name.size);

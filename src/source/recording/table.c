@@ -198,7 +198,7 @@ void table_put_session(struct nt_buffer *out, const struct nt_source_session *se
 {
     const struct nt_source_session *s = session;
     const uint64_t numbers[] = { s->program, s->id, s->parent, s->opened_at, s->ended_at };
-    const bool flags[] = { s->older, s->known, s->standing, s->given, s->got };
+    const bool flags[] = { s->older, s->known, s->standing, s->given, s->got, s->overdue };
     size_t begin = entry_begin(out, SESSION);
     put_numbers(out, numbers, sizeof numbers / sizeof numbers[0]);
     put_flags(out, flags, sizeof flags / sizeof flags[0]);
@@ -493,6 +493,7 @@ static int tell_session(struct reading *reading)
     s.standing = flags >> 2 & 1;
     s.given = flags >> 3 & 1;
     s.got = flags >> 4 & 1;
+    s.overdue = flags >> 5 & 1;
     s.name = take_text(reading);
     struct nt_source_sum *sums = take_list(reading, SUMS_MAX, sizeof *sums, 3, &s.sum_count);
     for (size_t i = 0; i < s.sum_count; i++) {
