@@ -63,8 +63,10 @@ class Answer:
         self.differences += programs.differences
         known = {one["pid"]: one for one in said["programs"]}
         self.processes = [Process(process) for pid, process in truth.items() if pid in known]
-        if not any(one["refused_tallies"] for one in known.values()):  # counts that are in no sum
-            self.sessions(said)
+        if any(one["refused_tallies"] for one in known.values()):  # counts that are in no sum
+            self.differences += [f"session {one['id']} is called exact beside counts that had no room"
+                                 for one in all_of(answer).values() if one["exact"]]
+        self.sessions(said)
 
     def limits(self):
         """By session and kind: the least and the most that all programs counted."""
