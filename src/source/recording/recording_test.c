@@ -124,6 +124,7 @@ static int world_snapshot(struct nt_source *source, const struct nt_source_sink 
                                              .id = 77,
                                              .known = true,
                                              .standing = true,
+                                             .overdue = true,
                                              .given = true,
                                              .parent = 3,
                                              .opened_at = 4,
